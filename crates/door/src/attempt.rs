@@ -1,0 +1,207 @@
+//! One submission inside one transaction, without I/O: what it reads, what it sees there, what it
+//! writes. Every branch of the table of answers (`kernel::meeting`) ends in one [`Seen`].
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::{Claim, Lease, Meeting, Outcome, Random, Record, Time, meet};
+use store::{Error, Query, Raise, Row, Work, Write, Written};
+use tokio::sync::oneshot;
+
+use crate::command::{Command, Key, Repeat};
+use crate::decision::Decision;
+use crate::entry::Failure;
+use crate::record::{ClaimRow, FAILED, Held, Place, RUNNING, RecordTable};
+
+/// What this transaction is for.
+pub(crate) enum Stage<C: Command> {
+    /// Give a finished result again, if there is one.
+    Look,
+    /// Make the claim durable.
+    Claim { token: [u8; 16], length: Duration },
+    /// Decide and settle; `held` is the durable claim of the leased form.
+    Run { prepared: Arc<C::Prepared>, held: Option<Held> },
+    /// As `Run`, after a check raised on what was decided.
+    Refuse { prepared: Arc<C::Prepared>, held: Option<Held>, raise: Raise },
+    /// Keep a failure, where no other attempt got ahead.
+    Fail { failure: Failure, held: Option<Held> },
+}
+
+/// What the transaction saw and did.
+#[derive(Debug)]
+pub(crate) enum Seen {
+    /// A formal result: a new one, or one that stood there.
+    Finished { outcome: Outcome, replayed: bool, same: bool },
+    /// The command left the key open.
+    Open,
+    /// Nothing finished stands there: run.
+    MustRun,
+    /// Somebody else has a durable claim.
+    Running { same: bool, retry_after: Duration },
+    /// The record is orphaned.
+    MustRecover,
+    /// The claim is durable.
+    Claimed(Held),
+    /// The fence moved on: another attempt has the key.
+    Lost,
+    /// The failure is on record.
+    Kept,
+}
+
+pub(crate) type Settled = Result<(Seen, Written), Error>;
+
+pub(crate) struct Attempt<C: Command> {
+    pub(crate) key: Option<Key>,
+    pub(crate) command: Arc<C>,
+    pub(crate) stage: Stage<C>,
+    pub(crate) random: Arc<dyn Random>,
+    pub(crate) seen: Option<Seen>,
+    pub(crate) answer: Option<oneshot::Sender<Settled>>,
+}
+
+impl<C: Command> Work for Attempt<C> {
+    fn reads(&mut self) -> Vec<Query> {
+        let mut reads: Vec<Query> = self.key.iter().map(|key| key.table.find(key)).collect();
+        if let Stage::Run { prepared, .. } | Stage::Refuse { prepared, .. } = &self.stage {
+            reads.extend(self.command.load(prepared));
+        }
+        reads
+    }
+
+    fn writes(&mut self, rows: Vec<Vec<Row>>, now: Time) -> Result<Vec<Write>, Error> {
+        let Some(key) = self.key.clone() else {
+            return self.run(None, &rows, now);
+        };
+        let mut rows = rows.into_iter();
+        let found = rows.next().unwrap_or_default();
+        let record = found.first().map(RecordTable::read).transpose()?;
+        let loaded: Vec<Vec<Row>> = rows.collect();
+        self.meet(&key, record, &loaded, now)
+    }
+
+    fn settled(mut self: Box<Self>, end: Result<Written, Error>) {
+        let seen = self.seen.take().unwrap_or(Seen::MustRun);
+        if let Some(answer) = self.answer.take() {
+            // The submission's task waits for this; it may only be gone with the whole runtime.
+            let _ = answer.send(end.map(|written| (seen, written)));
+        }
+    }
+}
+
+impl<C: Command> Attempt<C> {
+    fn meet(
+        &mut self,
+        key: &Key,
+        record: Option<Record>,
+        loaded: &[Vec<Row>],
+        now: Time,
+    ) -> Result<Vec<Write>, Error> {
+        if let Some(held) = self.held() {
+            return match record {
+                Some(record) if holds(&record, held) => self.go(key, &Place::Settle(held), loaded, now),
+                _ => Ok(self.see(Seen::Lost)),
+            };
+        }
+        match meet(record, &key.fingerprint, now) {
+            Meeting::First => self.go(key, &Place::Insert, loaded, now),
+            Meeting::TakeOver { id, attempts, .. } => {
+                self.go(key, &Place::Replace { id, attempts }, loaded, now)
+            }
+            Meeting::Replay { id, outcome, same } => {
+                let writes = self.command.repeat(&Repeat { record: id, outcome: outcome.clone(), same }, now);
+                self.seen = Some(Seen::Finished { outcome, replayed: true, same });
+                Ok(writes)
+            }
+            Meeting::Running { same, retry_after, .. } => Ok(self.see(Seen::Running { same, retry_after })),
+            Meeting::Recover { .. } => Ok(self.see(Seen::MustRecover)),
+        }
+    }
+
+    fn see(&mut self, seen: Seen) -> Vec<Write> {
+        self.seen = Some(seen);
+        Vec::new()
+    }
+
+    const fn held(&self) -> Option<Held> {
+        match &self.stage {
+            Stage::Run { held, .. } | Stage::Refuse { held, .. } | Stage::Fail { held, .. } => *held,
+            Stage::Look | Stage::Claim { .. } => None,
+        }
+    }
+
+    fn go(&mut self, key: &Key, place: &Place, loaded: &[Vec<Row>], now: Time) -> Result<Vec<Write>, Error> {
+        match &self.stage {
+            Stage::Look => Ok(self.see(Seen::MustRun)),
+            Stage::Claim { token, length } => {
+                let (token, length) = (*token, *length);
+                let claim = Claim { token, attempt: place.attempt() };
+                Ok(self.claim(key, place, Lease { claim, until: now.plus(length) }, now))
+            }
+            Stage::Run { .. } | Stage::Refuse { .. } => self.run(Some((key, place)), loaded, now),
+            Stage::Fail { failure, .. } => {
+                let row = ClaimRow {
+                    facts: self.command.facts(),
+                    status: FAILED,
+                    lease: None,
+                    attempt: place.attempt(),
+                    outcome: None,
+                    expires_at: None,
+                };
+                let mut writes = vec![key.table.write(key, place, row, now)];
+                writes.extend(self.command.failed(failure, now));
+                self.seen = Some(Seen::Kept);
+                Ok(writes)
+            }
+        }
+    }
+
+    fn claim(&mut self, key: &Key, place: &Place, lease: Lease, now: Time) -> Vec<Write> {
+        let row = ClaimRow {
+            facts: self.command.facts(),
+            status: RUNNING,
+            lease: Some(lease),
+            attempt: lease.claim.attempt,
+            outcome: None,
+            expires_at: None,
+        };
+        let mut write = key.table.write(key, place, row, now);
+        // The row's id is only known when it is written; whoever asked takes it from there.
+        write.sql = format!("{} returning id", write.sql).into();
+        let mut writes = vec![write];
+        writes.extend(self.command.claimed(now));
+        self.seen = Some(Seen::Claimed(Held { id: 0, claim: lease.claim }));
+        writes
+    }
+
+    fn run(
+        &mut self,
+        record: Option<(&Key, &Place)>,
+        loaded: &[Vec<Row>],
+        now: Time,
+    ) -> Result<Vec<Write>, Error> {
+        let decision = match &self.stage {
+            Stage::Run { prepared, .. } => self.command.decide(prepared, loaded, now)?,
+            Stage::Refuse { prepared, raise, .. } => self.command.raised(prepared, raise, loaded, now)?,
+            _ => return Ok(self.see(Seen::MustRun)),
+        };
+        let Decision { status, facts, outcome, expires_at, writes: rows, audit, outbox } = decision;
+        let mut writes = Vec::with_capacity(rows.len() + 4);
+        if let Some((key, place)) = record {
+            let attempt = place.attempt();
+            let row = ClaimRow { facts, status, lease: None, attempt, outcome: outcome.clone(), expires_at };
+            writes.push(key.table.write(key, place, row, now));
+        }
+        writes.extend(rows);
+        writes.extend(audit.into_iter().map(|row| row.write(now, &*self.random)));
+        writes.extend(outbox.into_iter().flat_map(|row| row.writes(now, &*self.random)));
+        self.seen = Some(match outcome {
+            Some(outcome) => Seen::Finished { outcome, replayed: false, same: true },
+            None => Seen::Open,
+        });
+        Ok(writes)
+    }
+}
+
+fn holds(record: &Record, held: Held) -> bool {
+    matches!(&record.standing, kernel::Standing::Running(lease) if record.id == held.id && lease.claim == held.claim)
+}

@@ -1,0 +1,357 @@
+//! [`Door::submit`] and [`Door::maintain`]: the only two ways to a write transaction.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::{Meeting, Outcome, Random, Time, meet};
+use store::{Error, Query, Row, Store, Work, Write, Written};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use crate::attempt::{Attempt, Seen, Settled, Stage};
+use crate::command::{Command, Form, Key, Submission};
+use crate::lock::{Guard, Locks};
+use crate::record::{Held, RecordTable};
+use crate::steps::Steps;
+
+/// Rounds of looking, running and settling for one submission. Two are usual; more mean that others
+/// keep getting ahead, and the asker is told to come again.
+const ROUNDS_MAX: usize = 8;
+/// Pause between looks at a claim that another process holds.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// What somebody is told to wait while a twin runs that has no durable claim.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// The door. Cheap to clone.
+#[derive(Clone)]
+pub struct Door {
+    store: Arc<Store>,
+    locks: Locks,
+    random: Arc<dyn Random>,
+}
+
+impl std::fmt::Debug for Door {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Door").field("store", &self.store).finish_non_exhaustive()
+    }
+}
+
+/// How a submission ended, if it did not fail.
+#[derive(Debug)]
+pub enum Answer {
+    /// There is a formal result.
+    Done(Done),
+    /// The command kept its rows and left the key open.
+    Open(Written),
+    /// A twin or another payload is running under the key.
+    InProgress {
+        /// Whether the running one has the same fingerprint.
+        same: bool,
+        /// Whether its claim survives a crash: only then may a sender be told 2xx.
+        durable: bool,
+        /// When to ask again.
+        retry_after: Duration,
+    },
+    /// The record is orphaned: recovery comes first.
+    Orphaned,
+}
+
+/// A formal result.
+#[derive(Debug)]
+pub struct Done {
+    /// Status and content.
+    pub outcome: Outcome,
+    /// Whether it stood there before.
+    pub replayed: bool,
+    /// Whether this submission's fingerprint is the record's.
+    pub same: bool,
+    /// What this submission's own rows returned.
+    pub written: Written,
+}
+
+/// Why a submission has no answer. A failure is ours: nothing formal came of it, the asker may come
+/// again.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Failure {
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] Error),
+    /// Building, writing files, or a foreign side.
+    #[error("{step}: {cause}")]
+    Step {
+        /// What was being done.
+        step: &'static str,
+        /// What went wrong; no secret, no value of a person.
+        cause: String,
+    },
+    /// Another attempt has taken the key over.
+    #[error("another attempt has taken over; ask again")]
+    LeaseLost,
+    /// Others kept getting ahead.
+    #[error("the key changed hands {ROUNDS_MAX} times while this submission waited; ask again")]
+    Crowded,
+    /// The server is stopping.
+    #[error("the server is stopping; ask again")]
+    Stopping,
+}
+
+impl Door {
+    /// A door to `store`.
+    #[must_use]
+    pub fn new(store: Arc<Store>, random: Arc<dyn Random>) -> Self {
+        Self { store, locks: Locks::default(), random }
+    }
+
+    /// For reads; writes go through the door.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Runs a command under its key exactly once, or gives the result that stands there. The work runs
+    /// in a task of its own: dropping the returned future (a client that hangs up) does not cut it.
+    ///
+    /// # Errors
+    /// A [`Failure`]: nothing formal came of this submission. If the store works, it is on record.
+    pub async fn submit<C: Command>(&self, submission: Submission<C>) -> Result<Answer, Failure> {
+        let door = self.clone();
+        let Submission { key, command, wait } = submission;
+        let run = async move {
+            Run { door, key, command: Arc::new(command), end: Instant::now() + wait }.run().await
+        };
+        // A command that panics is caught by the task; a runtime that shuts down cancels it.
+        tokio::spawn(run).await.unwrap_or(Err(Failure::Stopping))
+    }
+
+    /// Housekeeping without a key: relay marks, sweeps, counters. `plan` sees the rows of `reads` and
+    /// gives the writes and a value to return; all in one transaction.
+    ///
+    /// # Errors
+    /// [`Failure::Store`], with [`Error::Raised`] when a write's check raised.
+    pub async fn maintain<T, P>(
+        &self,
+        name: &'static str,
+        reads: Vec<Query>,
+        plan: P,
+    ) -> Result<(T, Written), Failure>
+    where
+        T: Send + 'static,
+        P: FnOnce(Vec<Vec<Row>>, Time) -> Result<(Vec<Write>, T), Error> + Send + 'static,
+    {
+        let (answer, answered) = oneshot::channel();
+        let work = Housekeeping { name, reads, plan: Some(plan), value: None, answer: Some(answer) };
+        self.store.enqueue(Box::new(work));
+        Ok(answered.await.map_err(|_| Failure::Stopping)??)
+    }
+
+    /// Random bytes from the door's source.
+    pub fn fill_random(&self, bytes: &mut [u8]) {
+        self.random.fill(bytes);
+    }
+
+    /// Where random bytes come from.
+    #[must_use]
+    pub fn random(&self) -> Arc<dyn Random> {
+        Arc::clone(&self.random)
+    }
+
+    async fn settle<C: Command>(&self, key: Option<&Key>, command: &Arc<C>, stage: Stage<C>) -> Settled {
+        let (answer, answered) = oneshot::channel();
+        self.store.enqueue(Box::new(Attempt {
+            key: key.cloned(),
+            command: Arc::clone(command),
+            stage,
+            random: Arc::clone(&self.random),
+            seen: None,
+            answer: Some(answer),
+        }));
+        answered.await.unwrap_or_else(|_| Err(Error::Unavailable { cause: "the server is stopping".into() }))
+    }
+}
+
+/// One submission on its way.
+struct Run<C> {
+    door: Door,
+    key: Option<Key>,
+    command: Arc<C>,
+    end: Instant,
+}
+
+impl<C: Command> Run<C> {
+    async fn run(self) -> Result<Answer, Failure> {
+        let Some(key) = &self.key else {
+            let prepared = self.command.prepare(&Steps::atomic()).await?;
+            return self.execute(prepared, None).await.map(|answer| answer.unwrap_or(Answer::Orphaned));
+        };
+        for _ in 0..ROUNDS_MAX {
+            if let Some(answer) = self.look(key).await? {
+                return Ok(answer);
+            }
+            let ended = match self.door.locks.try_lock(key.digest(), key.fingerprint) {
+                Ok(guard) => self.hold(key, guard).await?,
+                Err(busy) => {
+                    let same = busy.same;
+                    match tokio::time::timeout_at(self.end, busy.gone()).await {
+                        Ok(()) => None,
+                        Err(_) => Some(Answer::InProgress { same, durable: false, retry_after: RETRY_AFTER }),
+                    }
+                }
+            };
+            if let Some(answer) = ended {
+                return Ok(answer);
+            }
+        }
+        Err(Failure::Crowded)
+    }
+
+    /// A plain look without the lock: a finished record can be given again at once.
+    async fn look(&self, key: &Key) -> Result<Option<Answer>, Failure> {
+        if !self.command.prepares() {
+            return Ok(None);
+        }
+        let found = self.door.store.query(key.table.find(key)).await?;
+        let record = found.first().map(RecordTable::read).transpose()?;
+        // Expiry and leases are judged again, by the store's time, inside the transaction.
+        match meet(record, &key.fingerprint, Time::from_micros(i64::MIN)) {
+            Meeting::First | Meeting::TakeOver { .. } => Ok(None),
+            Meeting::Replay { .. } | Meeting::Running { .. } | Meeting::Recover { .. } => {
+                self.repeat(key).await
+            }
+        }
+    }
+
+    /// Gives a finished result again, or tells who is running; `None` when there is work to do.
+    async fn repeat(&self, key: &Key) -> Result<Option<Answer>, Failure> {
+        loop {
+            let (seen, written) = self.door.settle(Some(key), &self.command, Stage::Look).await?;
+            match seen {
+                Seen::Running { same, retry_after } => {
+                    if Instant::now() + LOOK_AGAIN > self.end {
+                        return Ok(Some(Answer::InProgress { same, durable: true, retry_after }));
+                    }
+                    tokio::time::sleep(LOOK_AGAIN).await;
+                }
+                Seen::Finished { outcome, replayed, same } => {
+                    return Ok(Some(Answer::Done(Done { outcome, replayed, same, written })));
+                }
+                Seen::MustRecover => return Ok(Some(Answer::Orphaned)),
+                _ => return Ok(None),
+            }
+        }
+    }
+
+    /// Works under the lock. `None` when another attempt got ahead: look again.
+    async fn hold(&self, key: &Key, guard: Guard) -> Result<Option<Answer>, Failure> {
+        let held = match self.command.form() {
+            Form::Atomic => None,
+            Form::Leased(length) => match self.claim(key, length).await? {
+                Some(held) => Some(held),
+                None => return Ok(None),
+            },
+        };
+        let steps = match held {
+            Some(held) => Steps::leased(self.door.clone(), key.clone(), held),
+            None => Steps::atomic(),
+        };
+        let ended = match self.command.prepare(&steps).await {
+            Ok(prepared) => self.execute(prepared, held).await,
+            Err(failure) => Err(failure),
+        };
+        let ended = match ended {
+            Err(Failure::LeaseLost) => Ok(None),
+            Err(failure) => self.fail(key, failure, held).await,
+            ended => ended,
+        };
+        drop(guard);
+        ended
+    }
+
+    async fn claim(&self, key: &Key, length: Duration) -> Result<Option<Held>, Failure> {
+        let mut token = [0; 16];
+        self.door.random.fill(&mut token);
+        let (seen, written) =
+            self.door.settle(Some(key), &self.command, Stage::Claim { token, length }).await?;
+        let id = ["record.insert", "record.replace"].iter().find_map(|name| written.row(name));
+        match (seen, id) {
+            (Seen::Claimed(held), Some(row)) => Ok(Some(Held { id: row.int(0)?, ..held })),
+            _ => Ok(None),
+        }
+    }
+
+    /// Decides and settles; after a raised check once more, with the refusal it stands for.
+    async fn execute(&self, prepared: C::Prepared, held: Option<Held>) -> Result<Option<Answer>, Failure> {
+        let prepared = Arc::new(prepared);
+        let key = self.key.as_ref();
+        let stage = Stage::Run { prepared: Arc::clone(&prepared), held };
+        let settled = match self.door.settle(key, &self.command, stage).await {
+            Err(Error::Raised(raise)) => {
+                let stage = Stage::Refuse { prepared, held, raise };
+                self.door.settle(key, &self.command, stage).await
+            }
+            settled => settled,
+        };
+        let (seen, written) = match settled {
+            Ok(settled) => settled,
+            // Look under the key's lock, which is still held: the next round begins with a look.
+            Err(Error::Indeterminate { .. }) if key.is_some() => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        Ok(match seen {
+            Seen::Finished { outcome, replayed, same } => {
+                Some(Answer::Done(Done { outcome, replayed, same, written }))
+            }
+            Seen::Open => Some(Answer::Open(written)),
+            Seen::MustRecover => Some(Answer::Orphaned),
+            _ => None,
+        })
+    }
+
+    /// Puts a failure on record, in a transaction of its own, where no other attempt got ahead.
+    async fn fail(&self, key: &Key, failure: Failure, held: Option<Held>) -> Result<Option<Answer>, Failure> {
+        let stage = Stage::Fail { failure: failure.clone(), held };
+        match self.door.settle(Some(key), &self.command, stage).await {
+            Ok((Seen::Kept, _)) => Err(failure),
+            // Somebody has finished or taken over meanwhile: their word counts.
+            Ok(_) => Ok(None),
+            Err(error) => {
+                tracing::warn!(%failure, %error, "a failure could not be put on record");
+                Err(failure)
+            }
+        }
+    }
+}
+
+struct Housekeeping<T, P> {
+    name: &'static str,
+    reads: Vec<Query>,
+    plan: Option<P>,
+    value: Option<T>,
+    answer: Option<oneshot::Sender<Result<(T, Written), Error>>>,
+}
+
+impl<T, P> Work for Housekeeping<T, P>
+where
+    T: Send,
+    P: FnOnce(Vec<Vec<Row>>, Time) -> Result<(Vec<Write>, T), Error> + Send,
+{
+    fn reads(&mut self) -> Vec<Query> {
+        std::mem::take(&mut self.reads)
+    }
+
+    fn writes(&mut self, rows: Vec<Vec<Row>>, now: Time) -> Result<Vec<Write>, Error> {
+        let once = || Error::Statement { name: self.name, cause: "planned twice".into() };
+        let plan = self.plan.take().ok_or_else(once)?;
+        let (writes, value) = plan(rows, now)?;
+        self.value = Some(value);
+        Ok(writes)
+    }
+
+    fn settled(mut self: Box<Self>, end: Result<Written, Error>) {
+        let once = Error::Statement { name: self.name, cause: "settled without a plan".into() };
+        let end = end.and_then(|written| Ok((self.value.take().ok_or(once)?, written)));
+        if let Some(answer) = self.answer.take() {
+            // Whoever asked may have gone; the work is done all the same.
+            let _ = answer.send(end);
+        }
+    }
+}

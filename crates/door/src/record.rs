@@ -1,0 +1,202 @@
+//! The record table's SQL, rendered once: the claim columns are the same in every table, key and facts
+//! are the domain's.
+
+use kernel::{Claim, Lease, Outcome, Record, Standing, Time};
+use store::{Query, Row, Value, Write};
+
+use crate::command::Key;
+
+/// A table that keeps the records of one kind of scope.
+#[derive(Debug)]
+pub struct RecordTable {
+    name: &'static str,
+    steps: &'static str,
+    facts: usize,
+    find: String,
+    insert: String,
+    replace: String,
+    settle: String,
+    step_find: String,
+    step_insert: String,
+}
+
+/// Status word of a durable claim.
+pub const RUNNING: &str = "processing";
+/// Status word of a failed attempt.
+pub const FAILED: &str = "failed";
+const ORPHANED: &str = "orphaned";
+
+const CLAIM_COLUMNS: [&str; 9] = [
+    "status",
+    "fingerprint",
+    "claim_token",
+    "attempt_no",
+    "locked_until",
+    "response_code",
+    "response_body",
+    "expires_at",
+    "updated_at",
+];
+
+impl RecordTable {
+    /// A table `name` whose unique key is `key` and whose further columns are `facts`; `steps` keeps the
+    /// foreign steps, by record id in the column `event`.
+    #[must_use]
+    pub fn new(name: &'static str, key: &[&str], facts: &[&str], steps: &'static str) -> Self {
+        let columns = [key, facts, &CLAIM_COLUMNS, &["created_at"]].concat();
+        let places = numbered(1, columns.len(), |_, n| format!("${n}"));
+        let by_key =
+            numbered(1, key.len(), |i, n| format!("{} = ${n}", key.get(i).unwrap_or(&""))).join(" and ");
+        let changed: Vec<&str> = [facts, &CLAIM_COLUMNS].concat();
+        let sets = numbered(1, changed.len(), |i, n| format!("{} = ${n}", changed.get(i).unwrap_or(&"")));
+        let (a, b, c) = (sets.len() + 1, sets.len() + 2, sets.len() + 3);
+        let sets = sets.join(", ");
+        Self {
+            name,
+            steps,
+            facts: facts.len(),
+            find: format!(
+                "select id, fingerprint, status, claim_token, attempt_no, locked_until, response_code, response_body, expires_at
+                 from {name} where {by_key}"
+            ),
+            insert: format!("insert into {name} ({}) values ({})", columns.join(", "), places.join(", ")),
+            replace: format!(
+                "update {name} set {sets} where id = ${a} and attempt_no = ${b} and (response_code is null or expires_at <= ${c})"
+            ),
+            settle: format!("update {name} set {sets} where id = ${a} and attempt_no = ${b} and claim_token = ${c}"),
+            step_find: format!("select result from {steps} where event = $1 and name = $2"),
+            step_insert: format!(
+                "insert into {steps} (event, name, attempt_no, result, recorded_at)
+                 select id, $1, attempt_no, $2, $3 from {name} where id = $4 and attempt_no = $5 and claim_token = $6"
+            ),
+        }
+    }
+
+    /// The table's name.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Look-up by key.
+    #[must_use]
+    pub fn find(&self, key: &Key) -> Query {
+        Query::new(self.name, self.find.clone(), key.values.clone())
+    }
+
+    /// Writes the row where `place` says. A place that another attempt has meanwhile taken hits no row,
+    /// which raises.
+    pub(crate) fn write(&self, key: &Key, place: &Place, row: ClaimRow, at: Time) -> Write {
+        debug_assert_eq!(row.facts.len(), self.facts, "{}: facts", self.name);
+        let changed = row.values(key, at);
+        match place {
+            Place::Insert => {
+                let values = [key.values.clone(), changed, vec![at.into()]].concat();
+                Write::one("record.insert", self.insert.clone(), values)
+            }
+            Place::Replace { id, attempts } => {
+                let values = [changed, vec![(*id).into(), (*attempts).into(), at.into()]].concat();
+                Write::one("record.replace", self.replace.clone(), values)
+            }
+            Place::Settle(Held { id, claim }) => {
+                let values = [changed, vec![(*id).into(), claim.attempt.into(), claim.token.into()]].concat();
+                Write::one("record.settle", self.settle.clone(), values)
+            }
+        }
+    }
+
+    pub(crate) fn step_find(&self, id: i64, name: &'static str) -> Query {
+        Query::new(self.steps, self.step_find.clone(), vec![id.into(), name.into()])
+    }
+
+    pub(crate) fn step_insert(&self, held: Held, name: &'static str, result: &[u8], at: Time) -> Write {
+        let Held { id, claim } = held;
+        let values =
+            vec![name.into(), result.into(), at.into(), id.into(), claim.attempt.into(), claim.token.into()];
+        Write::one("step.insert", self.step_insert.clone(), values)
+    }
+
+    /// Reads what [`RecordTable::find`] found.
+    ///
+    /// # Errors
+    /// A damaged row.
+    pub fn read(row: &Row) -> Result<Record, store::Error> {
+        let attempt = row.int(4)?;
+        let standing = match (row.text(2)?, row.int_or_null(6)?) {
+            (RUNNING, None) => Standing::Running(Lease { claim: claim(row, attempt)?, until: row.time(5)? }),
+            (ORPHANED, _) => Standing::Orphaned,
+            (_, Some(code)) => {
+                let code = u16::try_from(code).unwrap_or(500);
+                let outcome = Outcome { code, body: row.text(7)?.to_owned() };
+                Standing::Finished { outcome, expires_at: row.time_or_null(8)? }
+            }
+            (_, None) => Standing::Failed,
+        };
+        Ok(Record { id: row.int(0)?, fingerprint: row.digest(1)?, attempt, standing })
+    }
+}
+
+fn claim(row: &Row, attempt: i64) -> Result<Claim, store::Error> {
+    let damaged = |_| store::Error::Corrupt { table: "record", column: "claim_token".into() };
+    Ok(Claim { token: row.bytes(3)?.try_into().map_err(damaged)?, attempt })
+}
+
+/// A durable claim and its row.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Held {
+    pub(crate) id: i64,
+    pub(crate) claim: Claim,
+}
+
+/// Where a record's row goes.
+pub(crate) enum Place {
+    /// No row stands under the key.
+    Insert,
+    /// An open or expired row of another attempt.
+    Replace { id: i64, attempts: i64 },
+    /// The row of our own durable claim.
+    Settle(Held),
+}
+
+impl Place {
+    pub(crate) const fn attempt(&self) -> i64 {
+        match self {
+            Self::Insert => 1,
+            Self::Replace { attempts, .. } => *attempts + 1,
+            Self::Settle(held) => held.claim.attempt,
+        }
+    }
+}
+
+/// The changing columns of a record.
+pub(crate) struct ClaimRow {
+    pub(crate) facts: Vec<Value>,
+    pub(crate) status: &'static str,
+    pub(crate) lease: Option<Lease>,
+    pub(crate) attempt: i64,
+    pub(crate) outcome: Option<Outcome>,
+    pub(crate) expires_at: Option<Time>,
+}
+
+impl ClaimRow {
+    fn values(self, key: &Key, at: Time) -> Vec<Value> {
+        let (code, body) = self.outcome.map(|outcome| (outcome.code, outcome.body)).unzip();
+        let mut values = self.facts;
+        values.extend([
+            self.status.into(),
+            key.fingerprint.into(),
+            self.lease.map(|lease| lease.claim.token.to_vec()).into(),
+            self.attempt.into(),
+            self.lease.map(|lease| lease.until).into(),
+            code.into(),
+            body.into(),
+            self.expires_at.into(),
+            at.into(),
+        ]);
+        values
+    }
+}
+
+fn numbered(first: usize, count: usize, text: impl Fn(usize, usize) -> String) -> Vec<String> {
+    (0..count).map(|i| text(i, first + i)).collect()
+}

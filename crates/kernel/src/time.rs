@@ -1,0 +1,138 @@
+//! Instants in microseconds, and the two things no pure function may take by itself: the time and
+//! random bytes.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// An instant: microseconds since 1970-01-01T00:00:00Z. No zone, no leap seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Time(i64);
+
+impl Time {
+    /// From whole seconds since the epoch, saturating at the ends of the range.
+    #[must_use]
+    pub const fn from_seconds(seconds: i64) -> Self {
+        Self(seconds.saturating_mul(1_000_000))
+    }
+
+    /// From microseconds since the epoch.
+    #[must_use]
+    pub const fn from_micros(micros: i64) -> Self {
+        Self(micros)
+    }
+
+    /// Whole seconds since the epoch, rounded down.
+    #[must_use]
+    pub const fn seconds(self) -> i64 {
+        self.0.div_euclid(1_000_000)
+    }
+
+    /// Microseconds since the epoch.
+    #[must_use]
+    pub const fn micros(self) -> i64 {
+        self.0
+    }
+
+    /// This instant moved forward, saturating.
+    #[must_use]
+    pub fn plus(self, by: Duration) -> Self {
+        Self(self.0.saturating_add(i64::try_from(by.as_micros()).unwrap_or(i64::MAX)))
+    }
+
+    /// This instant moved back, saturating.
+    #[must_use]
+    pub fn minus(self, by: Duration) -> Self {
+        Self(self.0.saturating_sub(i64::try_from(by.as_micros()).unwrap_or(i64::MAX)))
+    }
+
+    /// Time from `earlier` to this instant; zero if `earlier` is later.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+
+    /// RFC 3339 in UTC with whole seconds, as section 8.1 of the AuditVisa specification writes times:
+    /// `2026-03-01T09:49:14Z`. An instant outside of the years -9999 to 9999 prints as the nearest end.
+    #[must_use]
+    pub fn to_rfc3339_seconds(self) -> String {
+        Self::from_seconds(self.seconds()).timestamp().to_string()
+    }
+
+    fn timestamp(self) -> jiff::Timestamp {
+        let end = if self.0 < 0 { jiff::Timestamp::MIN } else { jiff::Timestamp::MAX };
+        jiff::Timestamp::from_microsecond(self.0).unwrap_or(end)
+    }
+
+    /// Reads RFC 3339 with any offset. Fractions beyond microseconds are cut.
+    ///
+    /// # Errors
+    /// The text, when it is not a date and time with an offset.
+    pub fn parse_rfc3339(text: &str) -> Result<Self, NotATime> {
+        text.parse::<jiff::Timestamp>()
+            .map(|stamp| Self(stamp.as_microsecond()))
+            .map_err(|_| NotATime(text.chars().take(40).collect()))
+    }
+}
+
+/// RFC 3339 in UTC with as many fraction digits as needed.
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.timestamp().fmt(f)
+    }
+}
+
+/// A text that should have been an RFC 3339 time.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("{0:?} is not a time like 2026-03-01T09:49:14Z")]
+pub struct NotATime(String);
+
+/// Where the time comes from. The server has one clock, tests move theirs.
+pub trait Clock: Send + Sync {
+    /// The present instant.
+    fn now(&self) -> Time;
+}
+
+/// Where random bytes come from: claim tokens, keys, salts.
+pub trait Random: Send + Sync {
+    /// Fills `bytes` with unpredictable bytes.
+    fn fill(&self, bytes: &mut [u8]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_are_written_as_the_specification_writes_them() {
+        assert_eq!(Time::from_seconds(1_772_358_554).to_rfc3339_seconds(), "2026-03-01T09:49:14Z");
+        assert_eq!(Time::from_micros(1_772_358_554_999_999).to_rfc3339_seconds(), "2026-03-01T09:49:14Z");
+        assert_eq!(Time::from_micros(-1).seconds(), -1);
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        for micros in [0, 1, -1, 1_772_358_554_123_456, 253_402_207_199_999_999] {
+            let time = Time::from_micros(micros);
+            assert_eq!(Time::parse_rfc3339(&time.to_string()), Ok(time));
+        }
+    }
+
+    #[test]
+    fn impossible_times_are_refused() {
+        for text in ["", "2026-02-30T00:00:00Z", "2026-01-01", "2026-01-01T10:00:00", "now"] {
+            assert!(Time::parse_rfc3339(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_ends_saturate_instead_of_wrapping() {
+        let end = Time::from_seconds(i64::MAX);
+        assert_eq!(end.plus(Duration::MAX), Time::from_micros(i64::MAX));
+        assert_eq!(Time::from_micros(i64::MIN).minus(Duration::from_secs(1)), Time::from_micros(i64::MIN));
+        assert!(end.to_rfc3339_seconds().starts_with("9999-"));
+        assert_eq!(Time::from_seconds(1).since(Time::from_seconds(2)), Duration::ZERO);
+    }
+}

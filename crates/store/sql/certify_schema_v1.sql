@@ -1,0 +1,144 @@
+-- Webhook events, their arrivals and their certificates (AuditVisa specification sections 5 to 12).
+-- Needs platform_core_schema_v1.
+
+-- One row an event: the idempotency record of section 8.1, with the claim columns of the door.
+create table if not exists certify_events (
+  id {pk},
+  -- av_evt_...: one for one identity (scope of the source, event id); the key of the record.
+  ref text not null,
+  source text not null,
+  scope text not null,
+  event_id text not null,
+  event_type text not null,
+  mode text not null check (mode in ('live', 'test', 'unstated')),
+  occurred_at {time},
+  sid text,
+  payload_hash {bytes} not null,
+  -- The projected event: what a later attempt, a rebuild or a person needs. Null once erased.
+  input {json},
+  reason text,
+  cause text,
+  mark text check (mark in ('imported', 'adopted', 'erased')),
+  certificate_id integer,
+  -- Claim columns.
+  status text not null check (status in ('received', 'processing', 'processed', 'failed', 'orphaned')),
+  fingerprint {bytes} not null,
+  claim_token {bytes},
+  attempt_no integer not null default 1,
+  locked_until {time},
+  response_code integer,
+  response_body {json},
+  expires_at {time},
+  created_at {time} not null,
+  updated_at {time} not null
+) {strict};
+create unique index if not exists uq_certify_events_ref on certify_events (ref);
+-- What recovery and an operator look for; finished events are not in it.
+create index if not exists ix_certify_events_open
+  on certify_events (status, updated_at) where status in ('processing', 'failed', 'orphaned');
+
+-- One row an arrival, the first included: section 12.2, questions 1 to 5.
+create table if not exists certify_arrivals (
+  event integer not null references certify_events (id),
+  n integer not null,
+  received_at {time} not null,
+  source text not null,
+  verdict text not null check (verdict in ('processed', 'received', 'duplicate_reused', 'failed', 'processing')),
+  differs text not null default 'none' check (differs in ('none', 'rendering', 'payload')),
+  payload_hash {bytes} not null,
+  request_id text not null,
+  trace_id text not null,
+  client_ip {inet},
+  primary key (event, n)
+) {strict_by_key};
+
+-- Every state an event passed through, with its time: section 12.1.
+create table if not exists certify_transitions (
+  event integer not null references certify_events (id),
+  n integer not null,
+  status text not null,
+  at {time} not null,
+  note text,
+  primary key (event, n)
+) {strict_by_key};
+
+-- The formal result. The files are a cache of this row.
+create table if not exists certify_certificates (
+  id {pk},
+  event integer not null references certify_events (id),
+  slug text not null,
+  -- Digest of object and transition, where a sender may report one change under two ids. It guards the
+  -- effect: the second id finds the first one's certificate here.
+  change_key {bytes},
+  template integer not null,
+  -- What the files are built from. Null once erased.
+  input {json},
+  run_hash {bytes} not null,
+  key_id text not null,
+  signature {bytes} not null,
+  html_hash {bytes} not null,
+  zip_hash {bytes} not null,
+  json_hash {bytes} not null,
+  issued_at {time} not null,
+  -- Null until the files' bytes are known to be on disk.
+  synced_at {time},
+  superseded_by integer references certify_certificates (id),
+  created_at {time} not null
+) {strict};
+create unique index if not exists uq_certify_certificates_slug on certify_certificates (slug);
+create unique index if not exists uq_certify_certificates_change
+  on certify_certificates (change_key) where change_key is not null;
+create index if not exists ix_certify_certificates_unsynced on certify_certificates (id) where synced_at is null;
+
+-- Narrow words (eight bytes of a digest) for the search by session, payment and mail; a hit is compared
+-- with the row itself.
+create table if not exists certify_search (
+  word integer not null,
+  event integer not null references certify_events (id),
+  primary key (word, event)
+) {strict_by_key};
+
+-- What a foreign step of a leased work returned, kept under its fence before the next step begins.
+create table if not exists certify_steps (
+  event integer not null references certify_events (id),
+  name text not null,
+  attempt_no integer not null,
+  result {bytes} not null,
+  recorded_at {time} not null,
+  primary key (event, name)
+) {strict_by_key};
+
+-- Raw payloads, only where the policy keeps them, and only until then.
+create table if not exists certify_payloads (
+  event {pk},
+  body {bytes} not null,
+  keep_until {time} not null
+) {strict};
+create index if not exists ix_certify_payloads_end on certify_payloads (keep_until);
+
+-- Later news about a certified object: refunds, disputes, a superseding act. Never changes a certificate.
+create table if not exists certify_annotations (
+  id {pk},
+  certificate_id integer not null references certify_certificates (id),
+  event integer references certify_events (id),
+  kind text not null check (kind in ('refund', 'dispute', 'supersede', 'note')),
+  occurred_at {time} not null,
+  content {json} not null,
+  created_at {time} not null
+) {strict};
+create index if not exists ix_certify_annotations_certificate on certify_annotations (certificate_id);
+
+-- Public halves of the anchor keys and their periods; private halves are files.
+create table if not exists certify_keys (
+  key_id text primary key,
+  public_key {bytes} not null,
+  active_from {time} not null,
+  retired_at {time}
+) {strict};
+
+-- Where the export files stand (processed.jsonl).
+create table if not exists certify_exports (
+  name text primary key,
+  last_event integer not null,
+  updated_at {time} not null
+) {strict};

@@ -1,0 +1,235 @@
+-- Core, IAM, Auth, Billing, Audit and Outbox: the ground that both domains stand on.
+-- Supply specification sections 5.1, 8, 10; tokens in braces differ by engine.
+
+create table if not exists core_tenants (
+  id {pk},
+  code text not null unique,
+  name text not null,
+  type text not null check (type in ('supplier', 'consumer', 'platform')),
+  status text not null default 'active' check (status in ('active', 'suspended', 'closed')),
+  created_at {time} not null,
+  updated_at {time} not null
+) {strict};
+
+create table if not exists core_projects (
+  id {pk},
+  tenant_id integer not null references core_tenants (id),
+  code text not null,
+  name text not null,
+  status text not null default 'active' check (status in ('active', 'closed')),
+  created_at {time} not null,
+  updated_at {time} not null,
+  unique (tenant_id, code)
+) {strict};
+
+create table if not exists iam_users (
+  id {pk},
+  tenant_id integer not null references core_tenants (id),
+  name text not null,
+  status text not null default 'active' check (status in ('active', 'disabled')),
+  created_at {time} not null,
+  updated_at {time} not null,
+  unique (tenant_id, name)
+) {strict};
+
+create table if not exists iam_roles (
+  id {pk},
+  tenant_id integer not null references core_tenants (id),
+  code text not null,
+  status text not null default 'active' check (status in ('active', 'retired')),
+  created_at {time} not null,
+  updated_at {time} not null,
+  unique (tenant_id, code)
+) {strict};
+
+create table if not exists iam_scopes (
+  id {pk},
+  tenant_id integer not null references core_tenants (id),
+  code text not null,
+  status text not null default 'active' check (status in ('active', 'retired')),
+  created_at {time} not null,
+  updated_at {time} not null,
+  unique (tenant_id, code)
+) {strict};
+
+-- Only a fingerprint (SHA-256) of a token is kept.
+create table if not exists auth_tokens (
+  id {pk},
+  tenant_id integer not null references core_tenants (id),
+  name text not null,
+  fingerprint {bytes} not null unique,
+  state text not null default 'active' check (state in ('active', 'revoked', 'expired')),
+  expires_at {time},
+  created_at {time} not null,
+  updated_at {time} not null
+) {strict};
+
+-- Only an HMAC of a key and the prefix that is shown are kept.
+create table if not exists auth_api_keys (
+  id {pk},
+  tenant_id integer not null references core_tenants (id),
+  user_id integer not null references iam_users (id),
+  name text not null,
+  prefix text not null,
+  key_hmac {bytes} not null unique,
+  status text not null default 'active' check (status in ('active', 'revoked', 'expired')),
+  expires_at {time},
+  created_at {time} not null,
+  updated_at {time} not null
+) {strict};
+
+create table if not exists billing_accounts (
+  id {pk},
+  tenant_id integer not null references core_tenants (id),
+  owner_type text not null check (owner_type in ('supplier', 'buyer', 'order', 'platform')),
+  owner_id integer not null,
+  account_code text not null check (account_code in (
+    'cash_clearing', 'buyer_prepaid', 'order_escrow', 'supplier_pending', 'supplier_available',
+    'supplier_frozen', 'supplier_receivable', 'platform_fee_revenue', 'withdraw_fee_revenue',
+    'bonus_expense', 'compensation_expense')),
+  currency_code text not null check (length(currency_code) = 3),
+  -- Null for the platform's accounts: one hot row would serialise all money.
+  balance {money},
+  version integer not null default 0,
+  status text not null default 'active' check (status in ('active', 'blocked', 'closed')),
+  created_at {time} not null,
+  updated_at {time} not null,
+  unique (owner_type, owner_id, account_code, currency_code),
+  check ((owner_type = 'platform') = (balance is null)),
+  check (balance is null or balance >= 0)
+) {strict};
+
+create table if not exists billing_journals (
+  id {pk},
+  journal_type text not null,
+  source_type text not null,
+  source_id text not null,
+  tenant_id integer not null references core_tenants (id),
+  request_id text not null,
+  trace_id text not null,
+  occurred_at {time} not null,
+  created_at {time} not null,
+  -- A fact is posted once.
+  unique (journal_type, source_type, source_id)
+) {strict};
+create index if not exists ix_billing_journals_request on billing_journals (request_id);
+create index if not exists ix_billing_journals_trace on billing_journals (trace_id);
+
+create table if not exists billing_ledger_entries (
+  id {pk},
+  journal_id integer not null references billing_journals (id),
+  billing_account_id integer not null references billing_accounts (id),
+  tenant_id integer not null references core_tenants (id),
+  request_id text not null,
+  trace_id text not null,
+  idempotency_key text,
+  entry_type text not null,
+  direction text not null check (direction in ('dr', 'cr')),
+  amount {money} not null check (amount > 0),
+  amount_unit text not null default 'minor' check (amount_unit = 'minor'),
+  currency_code text not null check (length(currency_code) = 3),
+  balance_after {money},
+  ref_type text not null,
+  ref_id text not null,
+  occurred_at {time} not null,
+  created_at {time} not null
+) {strict};
+create index if not exists ix_billing_ledger_entries_account
+  on billing_ledger_entries (billing_account_id, occurred_at desc);
+create index if not exists ix_billing_ledger_entries_journal on billing_ledger_entries (journal_id);
+create index if not exists ix_billing_ledger_entries_request on billing_ledger_entries (request_id);
+create index if not exists ix_billing_ledger_entries_trace on billing_ledger_entries (trace_id);
+{append_only billing_ledger_entries}
+create table if not exists security_kms_key_registry (
+  id {pk},
+  key_alias text not null unique,
+  cipher_algo text not null,
+  key_version integer not null check (key_version >= 1),
+  status text not null check (status in ('active', 'rotating', 'retired')),
+  rotated_at {time},
+  created_at {time} not null,
+  updated_at {time} not null
+) {strict};
+
+-- Written in the transaction of the change it tells of; never changed, never deleted.
+create table if not exists audit_events (
+  id {pk},
+  event_id {bytes} not null,
+  event_name text not null,
+  action text not null,
+  tenant_id integer not null check (tenant_id > 0),
+  operator_id integer not null check (operator_id > 0),
+  operator_type text not null check (operator_type in ('user', 'admin', 'system')),
+  operator_role text not null check (operator_role <> ''),
+  object_type text not null check (object_type <> ''),
+  object_id text not null check (object_id <> ''),
+  request_id text not null check (request_id <> ''),
+  idempotency_key text check (idempotency_key <> ''),
+  trace_id text not null check (trace_id <> ''),
+  result_code text not null check (result_code <> ''),
+  rule_code text,
+  before_state {json} not null,
+  after_state {json} not null,
+  metadata {json} not null,
+  client_ip {inet},
+  user_agent text check (length(user_agent) <= 256),
+  created_at {time} not null
+) {strict};
+-- Ids of events are made in the order of time, so that this index grows at its end.
+create unique index if not exists uq_audit_events_event on audit_events (event_id);
+{append_only audit_events}
+-- An event of ours as a fact; who is to be told stands in outbox_deliveries.
+create table if not exists outbox (
+  id {pk},
+  event_id {bytes} not null unique,
+  event_name text not null,
+  object_type text not null,
+  object_id text not null,
+  aggregate_version integer not null,
+  tenant_id integer not null,
+  operator_id integer not null,
+  request_id text not null,
+  schema_version integer not null default 1,
+  payload {json} not null,
+  occurred_at {time} not null,
+  created_at {time} not null
+) {strict};
+
+create table if not exists outbox_deliveries (
+  id {pk},
+  outbox_id integer not null references outbox (id),
+  destination text not null,
+  object_key text not null,
+  status text not null default 'pending'
+    check (status in ('pending', 'sending', 'delivered', 'refused', 'uncertain', 'dead')),
+  attempt integer not null default 0,
+  next_attempt_at {time} not null,
+  claimed_by {bytes},
+  fence integer not null default 0,
+  claimed_until {time},
+  outcome text,
+  error text,
+  created_at {time} not null,
+  updated_at {time} not null,
+  unique (outbox_id, destination)
+) {strict};
+-- What is still to be done; by state, never by a watermark of ids, since rows commit out of order.
+create index if not exists ix_outbox_deliveries_due
+  on outbox_deliveries (next_attempt_at) where status in ('pending', 'sending');
+create index if not exists ix_outbox_deliveries_order
+  on outbox_deliveries (object_key, destination, outbox_id) where status in ('pending', 'sending');
+create index if not exists ix_outbox_deliveries_held
+  on outbox_deliveries (status, id) where status in ('refused', 'uncertain', 'dead');
+
+create table if not exists outbox_consumed (
+  consumer text not null,
+  event_id {bytes} not null,
+  consumed_at {time} not null,
+  primary key (consumer, event_id)
+) {strict_by_key};
+
+-- The platform itself: commands of the system and of webhooks act as this principal.
+insert into core_tenants (id, code, name, type, status, created_at, updated_at)
+values (1, 'platform', 'Platform', 'platform', 'active', 0, 0) on conflict do nothing;
+insert into iam_users (id, tenant_id, name, status, created_at, updated_at)
+values (1, 1, 'system', 'active', 0, 0) on conflict do nothing;

@@ -1,0 +1,169 @@
+//! SQLite, the embedded default: WAL, `synchronous=FULL`, one writer thread with group commit, readers
+//! on threads of their own, a lock on the folder.
+
+mod connection;
+mod reader;
+mod writer;
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use kernel::Clock;
+
+use crate::error::Error;
+use crate::migration::{self, Chain};
+use crate::statement::Query;
+use crate::value::Row;
+use crate::work::Work;
+
+/// Name of the database file in the data folder.
+pub const FILE: &str = "state.db";
+/// Name of the file whose lock says that a server uses the folder.
+pub const LOCK: &str = "state.lock";
+
+/// How to open the embedded store.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Folder that holds [`FILE`] and [`LOCK`]. Made when missing.
+    pub folder: PathBuf,
+    /// Page cache of the writer in KiB; each reader takes a quarter of it.
+    pub cache_kib: u32,
+    /// Threads for reads, at least one.
+    pub readers: usize,
+}
+
+impl Settings {
+    /// The defaults for a folder: 24 MiB page cache for the writer, two readers with 6 MiB each.
+    #[must_use]
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into(), cache_kib: 24 * 1024, readers: 2 }
+    }
+}
+
+/// The open store. Cheap to share; closes its threads when the last owner drops it.
+#[derive(Debug)]
+pub struct Store {
+    writer: writer::Writer,
+    readers: reader::Readers,
+    path: PathBuf,
+    _lock: File,
+}
+
+impl Store {
+    /// Opens the store, takes the folder's lock and brings the schema up to `chains`.
+    ///
+    /// # Errors
+    /// [`Error::Setup`] when the folder can't be written, another server holds it, or the database is
+    /// newer than this program; it says which and what to do.
+    pub fn open(settings: &Settings, chains: &[Chain], clock: Arc<dyn Clock>) -> Result<Self, Error> {
+        let folder = &settings.folder;
+        std::fs::create_dir_all(folder)
+            .map_err(|cause| setup(&format!("the data folder can't be made: {cause}"), folder))?;
+        let lock = lock_folder(folder)?;
+        let path = folder.join(FILE);
+        let mut connection = connection::open_writer(&path, settings.cache_kib)?;
+        migration::run(&mut connection, chains, clock.now())?;
+        let readers = reader::Readers::start(&path, settings.readers.max(1), settings.cache_kib / 4)?;
+        let writer = writer::Writer::start(connection, clock)?;
+        Ok(Self { writer, readers, path, _lock: lock })
+    }
+
+    /// Hands a submission to the writer. The crate `door` is the only caller: a check in `cargo xtask
+    /// tidy` proves it.
+    pub fn enqueue(&self, work: Box<dyn Work>) {
+        self.writer.enqueue(work);
+    }
+
+    /// Submissions that wait for the writer.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.writer.waiting()
+    }
+
+    /// Runs one read on the newest committed state.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] when the file can't be read, [`Error::Statement`] for a wrong statement.
+    pub async fn query(&self, query: Query) -> Result<Vec<Row>, Error> {
+        let mut rows = self.queries(vec![query]).await?;
+        Ok(rows.pop().unwrap_or_default())
+    }
+
+    /// Runs several reads on one and the same committed state.
+    ///
+    /// # Errors
+    /// As [`Store::query`].
+    pub async fn queries(&self, queries: Vec<Query>) -> Result<Vec<Vec<Row>>, Error> {
+        self.readers.run(queries).await
+    }
+
+    /// Copies the whole committed state into a new file, while writes go on.
+    ///
+    /// # Errors
+    /// [`Error::Setup`] when the target exists or can't be written.
+    pub async fn copy_to(&self, target: PathBuf) -> Result<(), Error> {
+        let path = self.path.clone();
+        let copied = tokio::task::spawn_blocking(move || connection::copy(&path, &target)).await;
+        copied.unwrap_or_else(|panic| Err(Error::Setup(format!("the copy stopped: {panic}"))))
+    }
+
+    /// What the engine itself finds wrong with its file; empty when all is well.
+    ///
+    /// # Errors
+    /// As [`Store::query`].
+    pub async fn integrity(&self) -> Result<Vec<String>, Error> {
+        let checks =
+            [("engine.integrity", "pragma integrity_check(20)"), ("engine.keys", "pragma foreign_key_check")];
+        let queries = checks.map(|(name, sql)| Query::new(name, sql, vec![])).to_vec();
+        let mut found = Vec::new();
+        for row in self.queries(queries).await?.concat() {
+            match row.text(0)? {
+                "ok" => {}
+                other => found.push(other.to_owned()),
+            }
+        }
+        Ok(found)
+    }
+
+    /// Size of the write-ahead file in bytes, for metrics.
+    #[must_use]
+    pub fn log_bytes(&self) -> u64 {
+        std::fs::metadata(self.path.with_extension("db-wal")).map_or(0, |meta| meta.len())
+    }
+}
+
+/// Whether a server holds the folder's lock just now.
+///
+/// # Errors
+/// [`Error::Setup`] when the lock file can't be opened.
+pub fn is_locked(folder: &Path) -> Result<bool, Error> {
+    if !folder.join(LOCK).exists() {
+        return Ok(false);
+    }
+    match lock_folder(folder) {
+        Ok(_) => Ok(false),
+        Err(Error::Setup(text)) if text.contains(IN_USE) => Ok(true),
+        Err(other) => Err(other),
+    }
+}
+
+const IN_USE: &str = "another server uses this data folder";
+
+fn lock_folder(folder: &Path) -> Result<File, Error> {
+    let open = OpenOptions::new().create(true).truncate(false).write(true).open(folder.join(LOCK));
+    let file = open.map_err(|cause| setup(&format!("the data folder can't be written: {cause}"), folder))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            Err(setup(&format!("{IN_USE}; stop it first, or give another folder"), folder))
+        }
+        Err(TryLockError::Error(cause)) => {
+            Err(setup(&format!("the data folder can't be locked: {cause}"), folder))
+        }
+    }
+}
+
+fn setup(what: &str, folder: &Path) -> Error {
+    Error::Setup(format!("{what} (storage.folder = {:?})", folder.display().to_string()))
+}
