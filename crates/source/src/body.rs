@@ -26,15 +26,25 @@ pub(crate) fn object(bytes: &[u8]) -> Result<Map<String, Value>, Rejection> {
 }
 
 fn parse(bytes: &[u8]) -> Result<Value, Rejection> {
-    if std::str::from_utf8(bytes).is_err() {
-        return Err(Rejection::body("BODY_NOT_UTF8", "the body is not UTF-8", "请求体不是 UTF-8"));
-    }
-    serde_json::from_slice(bytes).map_err(|error| {
-        if error.to_string().starts_with("recursion limit") {
-            Rejection::body("BODY_TOO_DEEP", "the body is nested too deeply", "请求体嵌套过深")
-        } else {
-            Rejection::body("BODY_NOT_JSON", "the body is not JSON", "请求体不是有效的 JSON")
+    use seal::json::Error;
+    seal::json::parse(bytes).map_err(|error| match error {
+        Error::NotUtf8 { .. } => {
+            Rejection::body("BODY_NOT_UTF8", "the body is not UTF-8", "请求体不是 UTF-8")
         }
+        Error::TooDeep { .. } => {
+            Rejection::body("BODY_TOO_DEEP", "the body is nested too deeply", "请求体嵌套过深")
+        }
+        Error::DuplicateName { .. } => Rejection::body(
+            "BODY_DUPLICATE_NAME",
+            "a name stands twice in one object of the body",
+            "请求体中有对象含重复的字段名",
+        ),
+        Error::WideInteger { .. } => Rejection::body(
+            "FIELD_INVALID",
+            "the body has an integer that does not fit 64 bits",
+            "请求体含超出 64 位的整数",
+        ),
+        _ => Rejection::body("BODY_NOT_JSON", "the body is not JSON", "请求体不是有效的 JSON"),
     })
 }
 

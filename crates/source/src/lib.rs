@@ -11,9 +11,12 @@ mod header;
 mod kind;
 mod mac;
 mod rejection;
+mod rsa;
+pub mod samples;
 mod secret;
 mod senders;
 mod settings;
+mod signer;
 mod time;
 
 pub use event::{Event, Mode, Subject};
@@ -21,6 +24,7 @@ pub use kind::{Kind, ReplyStyle, UnknownKind};
 pub use rejection::Rejection;
 pub use secret::{Secret, SecretError};
 pub use settings::{Encoding, GenericRule, IdRule, PublicKey, Settings, SettingsError, TimestampRule};
+pub use signer::Signer;
 
 /// One delivery as it came off the wire.
 #[derive(Clone, Copy)]

@@ -1,7 +1,16 @@
 //! The senders, one module each: how it signs and how its body becomes an event.
 
-mod stripe;
+pub(crate) mod alipay;
+pub(crate) mod form;
+mod generic;
+pub(crate) mod github;
+pub(crate) mod internal;
+pub(crate) mod lemon;
+pub(crate) mod paddle;
+pub(crate) mod standard;
+pub(crate) mod stripe;
 mod stripe_event;
+pub(crate) mod wechat;
 
 use crate::{Delivery, Event, Kind, Rejection, Settings};
 
@@ -18,6 +27,13 @@ pub(crate) trait Sender: Send + Sync {
 pub(crate) fn build(settings: &Settings, tolerance: i64) -> Result<Box<dyn Sender>, String> {
     Ok(match settings.kind {
         Kind::Stripe => Box::new(stripe::Stripe::new(settings, tolerance)?),
-        _ => return Err("this kind is not there yet".into()),
+        Kind::StandardWebhooks => Box::new(standard::Standard::new(settings, tolerance)?),
+        Kind::Github => Box::new(github::Github::new(settings)?),
+        Kind::Paddle => Box::new(paddle::Paddle::new(settings, tolerance)?),
+        Kind::LemonSqueezy => Box::new(lemon::Lemon::new(settings)?),
+        Kind::WechatPay => Box::new(wechat::Wechat::new(settings, tolerance)?),
+        Kind::Alipay => Box::new(alipay::Alipay::new(settings)?),
+        Kind::GenericHmac => Box::new(generic::Generic::new(settings, tolerance)?),
+        Kind::Internal => Box::new(internal::Internal::new(settings)?),
     })
 }
