@@ -15,6 +15,9 @@ pub(crate) enum Durability {
     Strict,
     /// As ext4 does: a file without a durable name gets its name made durable too.
     LenientExt4,
+    /// Everything survives: the folder as a mere kill leaves it. Compared with the real one it
+    /// shows that no write went past the recording.
+    Everything,
 }
 
 /// Builds in `into` what a power cut after `points` leaves of the folder that was `base` when
@@ -39,6 +42,9 @@ pub(crate) fn replay_with(base: &Path, points: &[Point], into: &Path, model: Dur
     for point in points {
         apply(&mut disk, point, model)
             .map_err(|error| io::Error::other(format!("the replay can't follow point {point}: {error}")))?;
+    }
+    if model == Durability::Everything {
+        disk.sync_all()?;
     }
     disk.write_out(into)
 }

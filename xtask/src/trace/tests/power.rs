@@ -233,6 +233,19 @@ fn a_copy_made_in_the_kernel_and_a_hard_link_are_followed() {
 }
 
 #[test]
+fn with_everything_durable_the_replay_is_the_folder_itself() {
+    let files = ["d/a", "d/file", "e/a", "e/file", "from", "kept", "one", "full", "content"];
+    let files = files.map(|name| (name, "content"));
+    let roles = ["overwrite", "create", "append", "rename", "replace", "cut", "direct", "modes", "copies"];
+    for role in roles {
+        let (stage, left) = after_cut(role, &files, Durability::Everything);
+        assert_eq!(tree(&left), tree(&stage.live()), "{role}");
+    }
+    let (stage, left) = after_cut("folders", &[], Durability::Everything);
+    assert_eq!(tree(&left), tree(&stage.live()));
+}
+
+#[test]
 fn the_replay_refuses_what_it_has_no_model_for() {
     let stage = Stage::new(&[("kept", "x")]);
     let recording = stage.run("symlink");

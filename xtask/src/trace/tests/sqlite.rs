@@ -8,7 +8,7 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use super::{PORT, Stage, tracee_in};
-use crate::trace::{Plan, Point, Recording, replay, run};
+use crate::trace::{Durability, Plan, Point, Recording, replay, replay_with, run};
 
 const ROWS: usize = 4;
 
@@ -52,6 +52,11 @@ fn acknowledged_and_held(points: &[Point], folder: &Path) -> (usize, usize) {
     (acknowledged, usize::try_from(held).unwrap())
 }
 
+/// The database's files without the shared-memory index, which no call writes.
+fn database(folder: &Path) -> [Option<Vec<u8>>; 2] {
+    ["store.db", "store.db-wal"].map(|name| std::fs::read(folder.join(name)).ok())
+}
+
 fn power_cuts(role: &str) -> Vec<(usize, usize)> {
     let stage = Stage::new(&[]);
     let recording = traced(&stage, role, None);
@@ -86,6 +91,9 @@ fn a_killed_database_holds_what_it_acknowledged_without_and_with_a_power_cut() {
         let recording = traced(&stage, "sqlite-full", Some(number));
         let left = stage.fresh("left");
         replay(&stage.base(), &recording.points, &left).unwrap();
+        let all = stage.fresh("all");
+        replay_with(&stage.base(), &recording.points, &all, Durability::Everything).unwrap();
+        assert_eq!(database(&all), database(&stage.live()), "killed at {number}");
         for folder in [left, stage.live()] {
             let (told, held) = acknowledged_and_held(&recording.points, &folder);
             assert!(told <= held && held <= told + 1, "killed at {number}: {told} told, {held} held");
