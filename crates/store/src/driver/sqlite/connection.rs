@@ -25,12 +25,31 @@ pub(super) fn open_writer(path: &Path, cache_kib: u32) -> Result<Connection, Err
         "pragma page_size = 4096; pragma journal_mode = wal; pragma synchronous = full;
          pragma wal_autocheckpoint = {CHECKPOINT_PAGES}; pragma journal_size_limit = {LOG_LIMIT};
          pragma foreign_keys = on; pragma temp_store = memory; pragma cache_size = -{cache_kib};
-         pragma trusted_schema = off; pragma secure_delete = off;"
+         pragma trusted_schema = off; pragma secure_delete = off; pragma recursive_triggers = on;"
     );
     connection.execute_batch(&pragmas).map_err(|e| opening(&e))?;
     connection.busy_timeout(std::time::Duration::from_secs(2)).map_err(|e| opening(&e))?;
+    usable(&connection)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(connection)
+}
+
+/// The engine opens a write-protected file for reading and says nothing, and a file system without shared
+/// memory keeps the old journal: both would only show at the first submissions.
+fn usable(connection: &Connection) -> Result<(), Error> {
+    if connection.is_readonly(rusqlite::MAIN_DB).map_err(|e| opening(&e))? {
+        return Err(Error::Setup(
+            "the database file can't be written; check its rights and its owner (storage.folder)".into(),
+        ));
+    }
+    let journal: String =
+        connection.query_row("pragma journal_mode", [], |row| row.get(0)).map_err(|e| opening(&e))?;
+    if journal != "wal" {
+        return Err(Error::Setup(format!(
+            "the database can't keep a write-ahead file here (journal mode {journal:?}); put storage.folder on a local disk"
+        )));
+    }
+    connection.execute_batch("begin immediate; rollback").map_err(|e| opening(&e))
 }
 
 pub(super) fn open_reader(path: &Path, cache_kib: u32) -> Result<Connection, Error> {
@@ -43,16 +62,38 @@ pub(super) fn open_reader(path: &Path, cache_kib: u32) -> Result<Connection, Err
     Ok(connection)
 }
 
-/// Copies the newest committed state in one step; `target` must not exist.
+/// Copies the newest committed state in one step; `target` must not exist. A copy that did not end well is
+/// removed: half a backup looks like one.
 pub(super) fn copy(path: &Path, target: &Path) -> Result<(), Error> {
-    if target.exists() {
-        return Err(Error::Setup(format!("{:?} exists; give a new name", target.display().to_string())));
-    }
+    let shown = target.display().to_string();
+    std::fs::File::create_new(target)
+        .map_err(|cause| Error::Setup(format!("{shown:?} can't be made: {cause}; give a new name")))?;
+    copy_into(path, target).inspect_err(|_| {
+        // The first error counts; what can't be removed is at least reported as failed.
+        let _ = std::fs::remove_file(target);
+    })
+}
+
+fn copy_into(path: &Path, target: &Path) -> Result<(), Error> {
+    use rusqlite::backup::{Backup, StepResult};
+
+    let failed = |cause: String| Error::Setup(format!("the copy stopped: {cause}; nothing of it was kept"));
+    let engine = |e: rusqlite::Error| failed(e.to_string());
     let source = open_reader(path, 1024)?;
-    let mut copy = Connection::open(target).map_err(|e| opening(&e))?;
-    let backup = rusqlite::backup::Backup::new(&source, &mut copy).map_err(|e| opening(&e))?;
-    backup.step(-1).map_err(|e| opening(&e))?;
-    Ok(())
+    let mut copy = Connection::open(target).map_err(engine)?;
+    let end = Backup::new(&source, &mut copy).map_err(engine)?.step(-1).map_err(engine)?;
+    match end {
+        StepResult::Done => Ok(()),
+        unfinished => Err(failed(format!("{unfinished:?}"))),
+    }
+}
+
+/// Rows of the engine's own checks of its file.
+pub(super) fn check(path: &Path) -> Result<Vec<Row>, Error> {
+    let connection = open_reader(path, 1024)?;
+    let whole = Query::new("engine.integrity", "pragma integrity_check(20)", vec![]);
+    let keys = Query::new("engine.keys", "pragma foreign_key_check", vec![]);
+    Ok([read(&connection, &whole)?, read(&connection, &keys)?].concat())
 }
 
 pub(super) fn read(connection: &Connection, query: &Query) -> Result<Vec<Row>, Error> {
@@ -84,13 +125,20 @@ fn prepare<'c>(
     sql: &str,
 ) -> Result<rusqlite::CachedStatement<'c>, Error> {
     let statement = connection.prepare_cached(sql).map_err(|e| running(name, &e))?;
-    debug_assert!(in_order(&statement), "{name}: parameters must appear first in the order $1, $2, ...");
+    if !in_order(&statement) {
+        let cause = "parameters must appear first in the order $1, $2, ...".into();
+        return Err(Error::Statement { name, cause });
+    }
     Ok(statement)
 }
 
-/// SQLite numbers `$1`-style parameters by first appearance; ours appear in order, so both agree.
+/// SQLite numbers `$1`-style parameters by first appearance; ours appear in order, so both agree. Checked
+/// in every build: the alternative is a value in the wrong column.
 fn in_order(statement: &Statement<'_>) -> bool {
-    (1..=statement.parameter_count()).all(|i| statement.parameter_name(i) == Some(format!("${i}").as_str()))
+    (1..=statement.parameter_count()).all(|position| {
+        let number = statement.parameter_name(position).and_then(|name| name.strip_prefix('$'));
+        number.and_then(|digits| digits.parse().ok()) == Some(position)
+    })
 }
 
 fn bind(statement: &mut Statement<'_>, name: &'static str, values: &[Value]) -> Result<(), Error> {
@@ -164,12 +212,32 @@ pub(super) fn running(name: &'static str, error: &rusqlite::Error) -> Error {
         | ErrorCode::DatabaseLocked
         | ErrorCode::CannotOpen
         | ErrorCode::OutOfMemory
+        | ErrorCode::PermissionDenied
         | ErrorCode::FileLockingProtocolFailed
         | ErrorCode::OperationInterrupted => Error::Unavailable { cause },
         ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => {
             Error::Corrupt { table: name, column: "(the file itself)".into() }
         }
         _ => Error::Statement { name, cause },
+    }
+}
+
+/// What a failed commit means. Full, busy and read-only are told before the last frame is written; after
+/// any other error it may be on disk, and would stand after a crash.
+pub(super) fn committing(error: &rusqlite::Error) -> Error {
+    match running("commit", error) {
+        known @ Error::Unavailable { .. }
+            if matches!(
+                error.sqlite_error_code(),
+                Some(ErrorCode::DiskFull | ErrorCode::DatabaseBusy | ErrorCode::ReadOnly)
+            ) =>
+        {
+            known
+        }
+        // A deferred rule that is checked at the commit.
+        raised @ Error::Raised(_) => raised,
+        Error::Unavailable { cause } | Error::Statement { cause, .. } => Error::Indeterminate { cause },
+        other => Error::Indeterminate { cause: other.to_string() },
     }
 }
 

@@ -1,8 +1,10 @@
 //! Threads that read, each with a connection of its own, so that a read never waits for the writer.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 
 use rusqlite::Connection;
 use tokio::sync::oneshot;
@@ -21,40 +23,58 @@ struct Read {
 
 #[derive(Debug)]
 pub(super) struct Readers {
-    queues: Vec<Sender<Read>>,
-    next: AtomicUsize,
+    /// `None` only while it is dropped.
+    queue: Option<Sender<Read>>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl Readers {
     pub(super) fn start(path: &Path, count: usize, cache_kib: u32) -> Result<Self, Error> {
-        let mut queues = Vec::with_capacity(count);
+        let (queue, arrivals) = channel();
+        // One queue for all: a long read keeps one thread, not those who happen to stand behind it.
+        let arrivals = Arc::new(Mutex::new(arrivals));
+        let mut threads = Vec::with_capacity(count);
         for number in 0..count {
             let connection = connection::open_reader(path, cache_kib)?;
-            let (queue, arrivals) = channel();
-            std::thread::Builder::new()
+            let arrivals = Arc::clone(&arrivals);
+            let thread = std::thread::Builder::new()
                 .name(format!("reader-{number}"))
                 .spawn(move || serve(&connection, &arrivals))
                 .map_err(|cause| Error::Setup(format!("a reader thread can't be started: {cause}")))?;
-            queues.push(queue);
+            threads.push(thread);
         }
-        Ok(Self { queues, next: AtomicUsize::new(0) })
+        Ok(Self { queue: Some(queue), threads })
     }
 
-    /// Runs the queries on the next thread in turn, all on one snapshot.
+    /// Runs the queries on the next free thread, all on one snapshot.
     pub(super) async fn run(&self, queries: Vec<Query>) -> Answer {
-        let turn = self.next.fetch_add(1, Ordering::Relaxed) % self.queues.len().max(1);
         let (answer, answered) = oneshot::channel();
         let stopped = || Error::Unavailable { cause: "the reader stopped".into() };
-        let queue = self.queues.get(turn).ok_or_else(stopped)?;
+        let queue = self.queue.as_ref().ok_or_else(stopped)?;
         queue.send(Read { queries, answer }).map_err(|_| stopped())?;
         answered.await.map_err(|_| stopped())?
     }
 }
 
-fn serve(connection: &Connection, arrivals: &Receiver<Read>) {
-    while let Ok(Read { queries, answer }) = arrivals.recv() {
+impl Drop for Readers {
+    /// Waits until the connections are closed, so that nobody touches the folder after its lock is free.
+    fn drop(&mut self) {
+        self.queue = None;
+        for thread in self.threads.drain(..) {
+            // The thread catches the panics of reads; its own end carries nothing to report.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn serve(connection: &Connection, arrivals: &Mutex<Receiver<Read>>) {
+    loop {
+        let next = arrivals.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(Read { queries, answer }) = next else { return };
+        let rows = catch_unwind(AssertUnwindSafe(|| snapshot(connection, &queries)));
+        let stopped = |_| Err(Error::Unavailable { cause: "the read panicked".into() });
         // The asker may have gone; its answer then goes nowhere.
-        let _ = answer.send(snapshot(connection, &queries));
+        let _ = answer.send(rows.unwrap_or_else(stopped));
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::vec::IntoIter;
 
 use kernel::{Clock, Time};
 use rusqlite::Connection;
@@ -16,6 +17,9 @@ use crate::work::{Work, Written};
 
 /// Submissions in one commit. More would only lengthen the wait of the first.
 const BATCH_MAX: usize = 512;
+/// Submissions that may wait: a few seconds of work on a slow disk. Whoever comes later is told to come
+/// again instead of filling the memory.
+const QUEUE_MAX: usize = 16_384;
 
 #[derive(Debug)]
 pub(super) struct Writer {
@@ -37,13 +41,18 @@ impl Writer {
     }
 
     pub(super) fn enqueue(&self, work: Box<dyn Work>) {
-        self.waiting.fetch_add(1, Ordering::Relaxed);
+        if self.waiting.fetch_add(1, Ordering::Relaxed) >= QUEUE_MAX {
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
+            return work.settled(Err(Error::Unavailable { cause: "too many submissions wait".into() }));
+        }
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let refused = match queue.as_ref() {
             Some(queue) => queue.send(work).err().map(|refused| refused.0),
             None => Some(work),
         };
+        drop(queue);
         if let Some(work) = refused {
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
             work.settled(Err(Error::Unavailable { cause: "the server is stopping".into() }));
         }
     }
@@ -57,7 +66,10 @@ impl Drop for Writer {
     /// Closes the queue and waits until what was in it is committed and answered.
     fn drop(&mut self) {
         *self.queue.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        if let Some(thread) = self.thread.take() {
+        if let Some(thread) = self.thread.take()
+            // A submission that owned the store may be its last owner, on the writer's own thread.
+            && thread.thread().id() != std::thread::current().id()
+        {
             // The thread catches the panics of submissions; its own end carries nothing to report.
             let _ = thread.join();
         }
@@ -78,54 +90,95 @@ fn serve(
             batch.push(next);
         }
         waiting.fetch_sub(batch.len(), Ordering::Relaxed);
-        commit(connection, batch, clock);
+        let mut rest = batch.into_iter();
+        // Another round only when the engine dropped a transaction; each takes at least one away.
+        while rest.len() > 0 {
+            commit(connection, &mut rest, clock);
+        }
     }
 }
 
-fn commit(connection: &Connection, batch: Vec<Box<dyn Work>>, clock: &dyn Clock) {
-    if let Err(error) = batch_statement(connection, "begin immediate") {
-        return batch.into_iter().for_each(|work| work.settled(Err(error.clone())));
+/// One transaction over the submissions of `rest`. Those that did not get their turn stay in it.
+fn commit(connection: &Connection, rest: &mut IntoIter<Box<dyn Work>>, clock: &dyn Clock) {
+    if let Err(error) = begin(connection) {
+        return rest.for_each(|work| answer(work, Err(error.clone())));
     }
-    let mut done: Vec<(Box<dyn Work>, Written)> = Vec::with_capacity(batch.len());
-    let mut rest = batch.into_iter();
+    let mut done: Vec<(Box<dyn Work>, Written)> = Vec::with_capacity(rest.len());
     for mut work in rest.by_ref() {
-        match attempt(connection, &mut *work, clock.now()) {
+        match attempt(connection, &mut *work, clock) {
             Ok(written) => done.push((work, written)),
-            Err(error) if connection.is_autocommit() => {
-                // The engine rolled the whole transaction back by itself (disk full, I/O error): what
-                // the others wrote in it is gone too.
-                let lost = done.into_iter().map(|(work, _)| work).chain([work]).chain(rest);
-                return lost.for_each(|work| work.settled(Err(unavailable(&error))));
+            Err(End::Refused(error)) => answer(work, Err(error)),
+            Err(End::Dropped(error)) => {
+                // The whole transaction is gone (disk full, I/O error), and with it what the others
+                // wrote. Those still to come are not touched by it.
+                roll_back(connection);
+                let error = unavailable(error);
+                let lost = done.into_iter().map(|(work, _)| work).chain([work]);
+                return lost.for_each(|work| answer(work, Err(error.clone())));
             }
-            Err(error) => work.settled(Err(error)),
         }
     }
-    match batch_statement(connection, "commit") {
-        Ok(()) => done.into_iter().for_each(|(work, written)| work.settled(Ok(written))),
+    if done.is_empty() {
+        return roll_back(connection);
+    }
+    match statement(connection, "commit").map_err(|e| connection::committing(&e)) {
+        Ok(()) => done.into_iter().for_each(|(work, written)| answer(work, Ok(written))),
         Err(error) => {
-            if !connection.is_autocommit() {
-                // Nothing to do about a failed rollback: the next `begin` will report it.
-                let _ = batch_statement(connection, "rollback");
-            }
+            roll_back(connection);
             tracing::error!(error = %error, submissions = done.len(), "commit failed");
-            done.into_iter().for_each(|(work, _)| work.settled(Err(unavailable(&error))));
+            done.into_iter().for_each(|(work, _)| answer(work, Err(error.clone())));
         }
     }
+}
+
+/// Begins, after ending what an earlier failure may have left open.
+fn begin(connection: &Connection) -> Result<(), Error> {
+    roll_back(connection);
+    statement(connection, "begin immediate").map_err(|e| connection::running("begin", &e))
+}
+
+fn roll_back(connection: &Connection) {
+    if !connection.is_autocommit()
+        && let Err(error) = statement(connection, "rollback")
+    {
+        // Tried again before the next transaction begins; until then nothing is acknowledged.
+        tracing::error!(%error, "rollback failed");
+    }
+}
+
+/// Tells a submission its end. One that panics there must not take the writer with it.
+fn answer(work: Box<dyn Work>, end: Result<Written, Error>) {
+    if catch_unwind(AssertUnwindSafe(|| work.settled(end))).is_err() {
+        tracing::error!("a submission panicked when it was told its end");
+    }
+}
+
+/// How a submission ended without being kept.
+enum End {
+    /// Only its own savepoint is undone.
+    Refused(Error),
+    /// The transaction is gone, or its state unknown.
+    Dropped(Error),
 }
 
 /// One submission in a savepoint: all of it or nothing.
-fn attempt(connection: &Connection, work: &mut dyn Work, now: Time) -> Result<Written, Error> {
-    batch_statement(connection, "savepoint submission")?;
-    let result = catch_unwind(AssertUnwindSafe(|| run(connection, work, now))).unwrap_or_else(|_| {
+fn attempt(connection: &Connection, work: &mut dyn Work, clock: &dyn Clock) -> Result<Written, End> {
+    let savepoint =
+        |sql| statement(connection, sql).map_err(|e| End::Dropped(connection::running("savepoint", &e)));
+    savepoint("savepoint submission")?;
+    let result = catch_unwind(AssertUnwindSafe(|| run(connection, work, clock.now()))).unwrap_or_else(|_| {
         Err(Error::Statement { name: "submission", cause: "the command panicked".into() })
     });
-    if result.is_err() && !connection.is_autocommit() {
-        batch_statement(connection, "rollback to submission")?;
+    match result {
+        Ok(written) => savepoint("release submission").map(|()| written),
+        // Some errors end the transaction by themselves; the savepoint is gone with it.
+        Err(error) if connection.is_autocommit() => Err(End::Dropped(error)),
+        Err(error) => {
+            savepoint("rollback to submission")?;
+            savepoint("release submission")?;
+            Err(End::Refused(error))
+        }
     }
-    if !connection.is_autocommit() {
-        batch_statement(connection, "release submission")?;
-    }
-    result
 }
 
 fn run(connection: &Connection, work: &mut dyn Work, now: Time) -> Result<Written, Error> {
@@ -140,11 +193,13 @@ fn run(connection: &Connection, work: &mut dyn Work, now: Time) -> Result<Writte
     Ok(written)
 }
 
-fn batch_statement(connection: &Connection, sql: &'static str) -> Result<(), Error> {
-    let mut statement = connection.prepare_cached(sql).map_err(|e| connection::running(sql, &e))?;
-    statement.execute([]).map(|_| ()).map_err(|e| connection::running(sql, &e))
+fn statement(connection: &Connection, sql: &'static str) -> rusqlite::Result<()> {
+    connection.prepare_cached(sql)?.execute([]).map(|_| ())
 }
 
-fn unavailable(error: &Error) -> Error {
-    Error::Unavailable { cause: error.to_string() }
+fn unavailable(error: Error) -> Error {
+    match error {
+        known @ Error::Unavailable { .. } => known,
+        other => Error::Unavailable { cause: other.to_string() },
+    }
 }
