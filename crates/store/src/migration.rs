@@ -54,22 +54,29 @@ const REGISTRY: &str = "create table if not exists schema_migrations (
 /// one, the database holds a file this program doesn't know (it is newer), or a statement fails.
 pub(crate) fn run(connection: &mut Connection, chains: &[Chain], now: Time) -> Result<(), Error> {
     connection.execute_batch(REGISTRY).map_err(|e| failed("schema_migrations", &e))?;
-    let mut registered = registered(connection)?;
+    // Everything is compared before anything is applied: a refused database stays as it was.
+    let missing = missing(chains, registered(connection)?)?;
+    missing.into_iter().try_for_each(|(file, checksum)| apply(connection, file, &checksum, now))
+}
+
+/// Files that are not registered, in order, with their checksums.
+fn missing(
+    chains: &[Chain],
+    mut registered: Vec<(String, String)>,
+) -> Result<Vec<(&'static File, String)>, Error> {
+    let mut missing: Vec<(&File, String)> = Vec::new();
     for chain in chains {
         let mut gap: Option<&str> = None;
         for file in chain.files {
             let checksum = hex::encode(Sha256::digest(file.sql.as_bytes()));
-            match registered
-                .iter()
-                .position(|(name, _)| name == file.name)
-                .map(|at| registered.swap_remove(at))
-            {
-                Some((_, kept)) if kept != checksum => return Err(changed(file.name)),
-                Some(_) if gap.is_some() => return Err(out_of_order(file.name, gap.unwrap_or_default())),
-                Some(_) => {}
-                None => {
-                    gap = Some(file.name);
-                    apply(connection, file, &checksum, now)?;
+            let at = registered.iter().position(|(name, _)| name == file.name);
+            match (at.map(|at| registered.swap_remove(at)), gap) {
+                (Some((_, kept)), _) if kept != checksum => return Err(changed(file.name)),
+                (Some(_), Some(before)) => return Err(out_of_order(file.name, before)),
+                (Some(_), None) => {}
+                (None, _) => {
+                    gap = gap.or(Some(file.name));
+                    missing.push((file, checksum));
                 }
             }
         }
@@ -78,7 +85,7 @@ pub(crate) fn run(connection: &mut Connection, chains: &[Chain], now: Time) -> R
         Some((name, _)) => Err(Error::Setup(format!(
             "the database is newer than this program: it has the schema file {name:?}; use the newer program"
         ))),
-        None => Ok(()),
+        None => Ok(missing),
     }
 }
 
