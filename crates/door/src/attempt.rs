@@ -4,20 +4,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Claim, Lease, Meeting, Outcome, Random, Record, Time, meet};
+use kernel::{Claim, Lease, Meeting, Outcome, Random, Record, Standing, Time, meet};
 use store::{Error, Query, Raise, Row, Work, Write, Written};
 use tokio::sync::oneshot;
 
 use crate::command::{Command, Key, Repeat};
 use crate::decision::Decision;
 use crate::entry::Failure;
-use crate::record::{ClaimRow, FAILED, Held, Place, RUNNING, RecordTable};
+use crate::record::{Anew, ClaimRow, FAILED, Held, Place, RUNNING, RecordTable};
 
 /// What this transaction is for.
 pub(crate) enum Stage<C: Command> {
     /// Give a finished result again, if there is one.
     Look,
-    /// Make the claim durable.
+    /// Make the claim durable; again with the same token, when the commit's answer was lost.
     Claim { token: [u8; 16], length: Duration },
     /// Decide and settle; `held` is the durable claim of the leased form.
     Run { prepared: Arc<C::Prepared>, held: Option<Held> },
@@ -102,10 +102,22 @@ impl<C: Command> Attempt<C> {
                 _ => Ok(self.see(Seen::Lost)),
             };
         }
+        if let Some(held) = self.claimed_before(record.as_ref()) {
+            return Ok(self.see(Seen::Claimed(held)));
+        }
+        let found = record.as_ref().map_or(0, |record| record.attempt);
+        let anew = match &record {
+            Some(Record { fingerprint, standing: Standing::Failed | Standing::Running(_), .. })
+                if *fingerprint == key.fingerprint =>
+            {
+                Anew::No
+            }
+            _ => Anew::Yes,
+        };
         match meet(record, &key.fingerprint, now) {
             Meeting::First => self.go(key, &Place::Insert, loaded, now),
             Meeting::TakeOver { id, attempts, .. } => {
-                self.go(key, &Place::Replace { id, attempts }, loaded, now)
+                self.go(key, &Place::Replace { id, found, attempts, anew }, loaded, now)
             }
             Meeting::Replay { id, outcome, same } => {
                 let writes = self.command.repeat(&Repeat { record: id, outcome: outcome.clone(), same }, now);
@@ -114,6 +126,18 @@ impl<C: Command> Attempt<C> {
             }
             Meeting::Running { same, retry_after, .. } => Ok(self.see(Seen::Running { same, retry_after })),
             Meeting::Recover { .. } => Ok(self.see(Seen::MustRecover)),
+        }
+    }
+
+    /// The claim of this very submission, whose commit's answer was lost.
+    fn claimed_before(&self, record: Option<&Record>) -> Option<Held> {
+        match (&self.stage, record) {
+            (Stage::Claim { token, .. }, Some(Record { id, standing: Standing::Running(lease), .. }))
+                if lease.claim.token == *token =>
+            {
+                Some(Held { id: *id, claim: lease.claim })
+            }
+            _ => None,
         }
     }
 
@@ -148,6 +172,7 @@ impl<C: Command> Attempt<C> {
                     expires_at: None,
                 };
                 let mut writes = vec![key.table.write(key, place, row, now)];
+                writes.extend(key.table.clear(place));
                 writes.extend(self.command.failed(failure, now));
                 self.seen = Some(Seen::Kept);
                 Ok(writes)
@@ -168,6 +193,7 @@ impl<C: Command> Attempt<C> {
         // The row's id is only known when it is written; whoever asked takes it from there.
         write.sql = format!("{} returning id", write.sql).into();
         let mut writes = vec![write];
+        writes.extend(key.table.clear(place));
         writes.extend(self.command.claimed(now));
         self.seen = Some(Seen::Claimed(Held { id: 0, claim: lease.claim }));
         writes
@@ -190,6 +216,7 @@ impl<C: Command> Attempt<C> {
             let attempt = place.attempt();
             let row = ClaimRow { facts, status, lease: None, attempt, outcome: outcome.clone(), expires_at };
             writes.push(key.table.write(key, place, row, now));
+            writes.extend(key.table.clear(place));
         }
         writes.extend(rows);
         writes.extend(audit.into_iter().map(|row| row.write(now, &*self.random)));
@@ -203,5 +230,5 @@ impl<C: Command> Attempt<C> {
 }
 
 fn holds(record: &Record, held: Held) -> bool {
-    matches!(&record.standing, kernel::Standing::Running(lease) if record.id == held.id && lease.claim == held.claim)
+    matches!(&record.standing, Standing::Running(lease) if record.id == held.id && lease.claim == held.claim)
 }

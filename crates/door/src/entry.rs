@@ -1,15 +1,20 @@
 //! [`Door::submit`] and [`Door::maintain`]: the only two ways to a write transaction.
 
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use kernel::{Meeting, Outcome, Random, Time, meet};
-use store::{Error, Query, Row, Store, Work, Write, Written};
+use store::{Error, Query, Row, Store, Write, Written};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::attempt::{Attempt, Seen, Settled, Stage};
 use crate::command::{Command, Form, Key, Submission};
+use crate::housekeeping::Housekeeping;
 use crate::lock::{Guard, Locks};
 use crate::record::{Held, RecordTable};
 use crate::steps::Steps;
@@ -19,6 +24,10 @@ use crate::steps::Steps;
 const ROUNDS_MAX: usize = 8;
 /// Pause between looks at a claim that another process holds.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// Longest wait for a twin; a longer one asked for is cut to it. Clients and proxies give up before.
+const WAIT_MAX: Duration = Duration::from_secs(300);
+/// Tries of one transaction whose commit's answer was lost. Each begins with a look.
+const COMMITS_MAX: usize = 3;
 /// What somebody is told to wait while a twin runs that has no durable claim.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
@@ -117,10 +126,15 @@ impl Door {
         let door = self.clone();
         let Submission { key, command, wait } = submission;
         let run = async move {
-            Run { door, key, command: Arc::new(command), end: Instant::now() + wait }.run().await
+            let end = Instant::now() + wait.min(WAIT_MAX);
+            Run { door, key, command: Arc::new(command), end }.run().await
         };
-        // A command that panics is caught by the task; a runtime that shuts down cancels it.
-        tokio::spawn(run).await.unwrap_or(Err(Failure::Stopping))
+        match tokio::spawn(run).await {
+            Ok(answer) => answer,
+            Err(panic) if panic.is_panic() => Err(panicked("submission")),
+            // The runtime shuts down.
+            Err(_) => Err(Failure::Stopping),
+        }
     }
 
     /// Housekeeping without a key: relay marks, sweeps, counters. `plan` sees the rows of `reads` and
@@ -138,8 +152,7 @@ impl Door {
         T: Send + 'static,
         P: FnOnce(Vec<Vec<Row>>, Time) -> Result<(Vec<Write>, T), Error> + Send + 'static,
     {
-        let (answer, answered) = oneshot::channel();
-        let work = Housekeeping { name, reads, plan: Some(plan), value: None, answer: Some(answer) };
+        let (work, answered) = Housekeeping::new(name, reads, plan);
         self.store.enqueue(Box::new(work));
         Ok(answered.await.map_err(|_| Failure::Stopping)??)
     }
@@ -165,7 +178,8 @@ impl Door {
             seen: None,
             answer: Some(answer),
         }));
-        answered.await.unwrap_or_else(|_| Err(Error::Unavailable { cause: "the server is stopping".into() }))
+        // Gone without a word: it may have been committed.
+        answered.await.unwrap_or_else(|_| Err(Error::Indeterminate { cause: "the writer stopped".into() }))
     }
 }
 
@@ -180,11 +194,15 @@ struct Run<C> {
 impl<C: Command> Run<C> {
     async fn run(self) -> Result<Answer, Failure> {
         let Some(key) = &self.key else {
-            let prepared = self.command.prepare(&Steps::atomic()).await?;
+            let prepared = self.prepare(&Steps::atomic()).await?;
             return self.execute(prepared, None).await.map(|answer| answer.unwrap_or(Answer::Orphaned));
         };
-        for _ in 0..ROUNDS_MAX {
-            if let Some(answer) = self.look(key).await? {
+        for round in 0..ROUNDS_MAX {
+            // The look spares a repeat the preparation. Later rounds look in any case: they come from a
+            // claim or a result of somebody else.
+            if (round > 0 || self.command.prepares())
+                && let Some(answer) = self.look(key).await?
+            {
                 return Ok(answer);
             }
             let ended = match self.door.locks.try_lock(key.digest(), key.fingerprint) {
@@ -193,7 +211,7 @@ impl<C: Command> Run<C> {
                     let same = busy.same;
                     match tokio::time::timeout_at(self.end, busy.gone()).await {
                         Ok(()) => None,
-                        Err(_) => Some(Answer::InProgress { same, durable: false, retry_after: RETRY_AFTER }),
+                        Err(_) => Some(self.busy(key, same).await?),
                     }
                 }
             };
@@ -206,9 +224,6 @@ impl<C: Command> Run<C> {
 
     /// A plain look without the lock: a finished record can be given again at once.
     async fn look(&self, key: &Key) -> Result<Option<Answer>, Failure> {
-        if !self.command.prepares() {
-            return Ok(None);
-        }
         let found = self.door.store.query(key.table.find(key)).await?;
         let record = found.first().map(RecordTable::read).transpose()?;
         // Expiry and leases are judged again, by the store's time, inside the transaction.
@@ -220,40 +235,52 @@ impl<C: Command> Run<C> {
         }
     }
 
+    /// The answer while the lock is held. A claim may have become durable during the wait.
+    async fn busy(&self, key: &Key, same: bool) -> Result<Answer, Failure> {
+        let seen = match self.command.form() {
+            Form::Leased(_) => self.look(key).await?,
+            Form::Atomic => None,
+        };
+        Ok(seen.unwrap_or(Answer::InProgress { same, durable: false, retry_after: RETRY_AFTER }))
+    }
+
     /// Gives a finished result again, or tells who is running; `None` when there is work to do.
     async fn repeat(&self, key: &Key) -> Result<Option<Answer>, Failure> {
         loop {
             let (seen, written) = self.door.settle(Some(key), &self.command, Stage::Look).await?;
-            match seen {
-                Seen::Running { same, retry_after } => {
-                    if Instant::now() + LOOK_AGAIN > self.end {
-                        return Ok(Some(Answer::InProgress { same, durable: true, retry_after }));
-                    }
-                    tokio::time::sleep(LOOK_AGAIN).await;
-                }
-                Seen::Finished { outcome, replayed, same } => {
-                    return Ok(Some(Answer::Done(Done { outcome, replayed, same, written })));
-                }
-                Seen::MustRecover => return Ok(Some(Answer::Orphaned)),
-                _ => return Ok(None),
+            let Seen::Running { same, retry_after } = seen else {
+                return Ok(answer(seen, written));
+            };
+            if Instant::now() + LOOK_AGAIN > self.end {
+                return Ok(Some(Answer::InProgress { same, durable: true, retry_after }));
             }
+            tokio::time::sleep(LOOK_AGAIN).await;
         }
     }
 
     /// Works under the lock. `None` when another attempt got ahead: look again.
     async fn hold(&self, key: &Key, guard: Guard) -> Result<Option<Answer>, Failure> {
-        let held = match self.command.form() {
-            Form::Atomic => None,
-            Form::Leased(length) => match self.claim(key, length).await? {
-                Some(held) => Some(held),
-                None => return Ok(None),
+        let (held, steps, length) = match self.command.form() {
+            Form::Atomic => (None, Steps::atomic(), None),
+            Form::Leased(length) => match self.claim(key, length).await {
+                Ok(Claimed::Held(held)) => {
+                    (Some(held), Steps::leased(self.door.clone(), key.clone(), held), Some(length))
+                }
+                Ok(Claimed::Not(answer)) => return Ok(answer),
+                Err(failure) => return self.fail(key, failure, None).await,
             },
         };
-        let steps = match held {
-            Some(held) => Steps::leased(self.door.clone(), key.clone(), held),
-            None => Steps::atomic(),
+        let prepared = match length {
+            None => self.prepare(&steps).await,
+            // Whoever is still at it when the lease ends has lost it; the key must not hang on them.
+            Some(length) => match tokio::time::timeout(length, self.prepare(&steps)).await {
+                Ok(prepared) => prepared,
+                Err(_) => {
+                    Err(Failure::Step { step: "prepare", cause: "it took longer than its lease".into() })
+                }
+            },
         };
-        let ended = match self.command.prepare(&steps).await {
+        let ended = match prepared {
             Ok(prepared) => self.execute(prepared, held).await,
             Err(failure) => Err(failure),
         };
@@ -266,44 +293,56 @@ impl<C: Command> Run<C> {
         ended
     }
 
-    async fn claim(&self, key: &Key, length: Duration) -> Result<Option<Held>, Failure> {
+    /// Prepares; a panic is a failure like any other, so that it is put on record.
+    async fn prepare(&self, steps: &Steps) -> Result<C::Prepared, Failure> {
+        let mut preparing = pin!(self.command.prepare(steps));
+        poll_fn(|context| {
+            catch_unwind(AssertUnwindSafe(|| preparing.as_mut().poll(context)))
+                .unwrap_or_else(|_| Poll::Ready(Err(panicked("prepare"))))
+        })
+        .await
+    }
+
+    async fn claim(&self, key: &Key, length: Duration) -> Result<Claimed, Failure> {
         let mut token = [0; 16];
         self.door.random.fill(&mut token);
-        let (seen, written) =
-            self.door.settle(Some(key), &self.command, Stage::Claim { token, length }).await?;
-        let id = ["record.insert", "record.replace"].iter().find_map(|name| written.row(name));
-        match (seen, id) {
-            (Seen::Claimed(held), Some(row)) => Ok(Some(Held { id: row.int(0)?, ..held })),
-            _ => Ok(None),
+        let (seen, written) = self.surely(Some(key), || Stage::Claim { token, length }).await?;
+        let row = ["record.insert", "record.replace"].iter().find_map(|name| written.row(name));
+        Ok(match (seen, row) {
+            (Seen::Claimed(held), Some(row)) => Claimed::Held(Held { id: row.int(0)?, ..held }),
+            // Found again after a lost answer.
+            (Seen::Claimed(held), None) => Claimed::Held(held),
+            (seen, _) => Claimed::Not(answer(seen, written)),
+        })
+    }
+
+    /// Runs a transaction; again, bounded, when its commit's answer was lost. The lock is held, and each
+    /// try begins with the record: what happened is seen there.
+    async fn surely(&self, key: Option<&Key>, stage: impl Fn() -> Stage<C>) -> Settled {
+        let mut settled = self.door.settle(key, &self.command, stage()).await;
+        for _ in 1..COMMITS_MAX {
+            if key.is_none() || !matches!(settled, Err(Error::Indeterminate { .. })) {
+                break;
+            }
+            settled = self.door.settle(key, &self.command, stage()).await;
         }
+        settled
     }
 
     /// Decides and settles; after a raised check once more, with the refusal it stands for.
     async fn execute(&self, prepared: C::Prepared, held: Option<Held>) -> Result<Option<Answer>, Failure> {
         let prepared = Arc::new(prepared);
         let key = self.key.as_ref();
-        let stage = Stage::Run { prepared: Arc::clone(&prepared), held };
-        let settled = match self.door.settle(key, &self.command, stage).await {
+        let run = || Stage::Run { prepared: Arc::clone(&prepared), held };
+        let settled = match self.surely(key, run).await {
             Err(Error::Raised(raise)) => {
-                let stage = Stage::Refuse { prepared, held, raise };
-                self.door.settle(key, &self.command, stage).await
+                let refuse = || Stage::Refuse { prepared: Arc::clone(&prepared), held, raise: raise.clone() };
+                self.surely(key, refuse).await
             }
             settled => settled,
         };
-        let (seen, written) = match settled {
-            Ok(settled) => settled,
-            // Look under the key's lock, which is still held: the next round begins with a look.
-            Err(Error::Indeterminate { .. }) if key.is_some() => return Ok(None),
-            Err(error) => return Err(error.into()),
-        };
-        Ok(match seen {
-            Seen::Finished { outcome, replayed, same } => {
-                Some(Answer::Done(Done { outcome, replayed, same, written }))
-            }
-            Seen::Open => Some(Answer::Open(written)),
-            Seen::MustRecover => Some(Answer::Orphaned),
-            _ => None,
-        })
+        let (seen, written) = settled?;
+        Ok(answer(seen, written))
     }
 
     /// Puts a failure on record, in a transaction of its own, where no other attempt got ahead.
@@ -312,7 +351,7 @@ impl<C: Command> Run<C> {
         match self.door.settle(Some(key), &self.command, stage).await {
             Ok((Seen::Kept, _)) => Err(failure),
             // Somebody has finished or taken over meanwhile: their word counts.
-            Ok(_) => Ok(None),
+            Ok((seen, written)) => Ok(answer(seen, written)),
             Err(error) => {
                 tracing::warn!(%failure, %error, "a failure could not be put on record");
                 Err(failure)
@@ -321,37 +360,25 @@ impl<C: Command> Run<C> {
     }
 }
 
-struct Housekeeping<T, P> {
-    name: &'static str,
-    reads: Vec<Query>,
-    plan: Option<P>,
-    value: Option<T>,
-    answer: Option<oneshot::Sender<Result<(T, Written), Error>>>,
+/// What came of asking for the claim.
+enum Claimed {
+    Held(Held),
+    /// The answer that stood there, if it can be given at once.
+    Not(Option<Answer>),
 }
 
-impl<T, P> Work for Housekeeping<T, P>
-where
-    T: Send,
-    P: FnOnce(Vec<Vec<Row>>, Time) -> Result<(Vec<Write>, T), Error> + Send,
-{
-    fn reads(&mut self) -> Vec<Query> {
-        std::mem::take(&mut self.reads)
-    }
-
-    fn writes(&mut self, rows: Vec<Vec<Row>>, now: Time) -> Result<Vec<Write>, Error> {
-        let once = || Error::Statement { name: self.name, cause: "planned twice".into() };
-        let plan = self.plan.take().ok_or_else(once)?;
-        let (writes, value) = plan(rows, now)?;
-        self.value = Some(value);
-        Ok(writes)
-    }
-
-    fn settled(mut self: Box<Self>, end: Result<Written, Error>) {
-        let once = Error::Statement { name: self.name, cause: "settled without a plan".into() };
-        let end = end.and_then(|written| Ok((self.value.take().ok_or(once)?, written)));
-        if let Some(answer) = self.answer.take() {
-            // Whoever asked may have gone; the work is done all the same.
-            let _ = answer.send(end);
+/// The answer in what a transaction saw; `None` when it takes another look.
+fn answer(seen: Seen, written: Written) -> Option<Answer> {
+    match seen {
+        Seen::Finished { outcome, replayed, same } => {
+            Some(Answer::Done(Done { outcome, replayed, same, written }))
         }
+        Seen::Open => Some(Answer::Open(written)),
+        Seen::MustRecover => Some(Answer::Orphaned),
+        _ => None,
     }
+}
+
+fn panicked(step: &'static str) -> Failure {
+    Failure::Step { step, cause: "it panicked; the log has the place".into() }
 }

@@ -4,7 +4,7 @@
 //!
 //! Modules in reading order: [`command`] (what a domain writes: `load`, `decide`), [`decision`] (what a
 //! command may ask for), [`record`] (the record table's SQL), `lock` (who runs just now, in this
-//! process), `attempt` (a submission inside the transaction, without I/O), [`steps`] (foreign steps of
+//! process), `attempt` and `housekeeping` (inside the transaction, without I/O), [`steps`] (foreign steps of
 //! leased work), [`entry`] (submit and maintain).
 //!
 //! Not here: HTTP, the meaning of a command, SQL of a domain.
@@ -16,6 +16,7 @@ pub mod record;
 pub mod steps;
 
 mod attempt;
+mod housekeeping;
 mod lock;
 
 pub use command::{Command, Form, Key, Repeat, Submission};

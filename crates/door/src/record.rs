@@ -16,8 +16,10 @@ pub struct RecordTable {
     insert: String,
     replace: String,
     settle: String,
+    fence: String,
     step_find: String,
     step_insert: String,
+    steps_clear: String,
 }
 
 /// Status word of a durable claim.
@@ -64,11 +66,13 @@ impl RecordTable {
                 "update {name} set {sets} where id = ${a} and attempt_no = ${b} and (response_code is null or expires_at <= ${c})"
             ),
             settle: format!("update {name} set {sets} where id = ${a} and attempt_no = ${b} and claim_token = ${c}"),
+            fence: format!("select id from {name} where id = $1 and attempt_no = $2 and claim_token = $3"),
             step_find: format!("select result from {steps} where event = $1 and name = $2"),
             step_insert: format!(
                 "insert into {steps} (event, name, attempt_no, result, recorded_at)
                  select id, $1, attempt_no, $2, $3 from {name} where id = $4 and attempt_no = $5 and claim_token = $6"
             ),
+            steps_clear: format!("delete from {steps} where event = $1"),
         }
     }
 
@@ -94,8 +98,8 @@ impl RecordTable {
                 let values = [key.values.clone(), changed, vec![at.into()]].concat();
                 Write::one("record.insert", self.insert.clone(), values)
             }
-            Place::Replace { id, attempts } => {
-                let values = [changed, vec![(*id).into(), (*attempts).into(), at.into()]].concat();
+            Place::Replace { id, found, .. } => {
+                let values = [changed, vec![(*id).into(), (*found).into(), at.into()]].concat();
                 Write::one("record.replace", self.replace.clone(), values)
             }
             Place::Settle(Held { id, claim }) => {
@@ -103,6 +107,22 @@ impl RecordTable {
                 Write::one("record.settle", self.settle.clone(), values)
             }
         }
+    }
+
+    /// What must go before another piece of work begins under an old row: its predecessor's steps.
+    pub(crate) fn clear(&self, place: &Place) -> Option<Write> {
+        match place {
+            Place::Replace { id, anew: Anew::Yes, .. } => {
+                Some(Write::any("steps.clear", self.steps_clear.clone(), vec![(*id).into()]))
+            }
+            _ => None,
+        }
+    }
+
+    /// Finds the row while `held` is its claim.
+    pub(crate) fn fence(&self, held: Held) -> Query {
+        let Held { id, claim } = held;
+        Query::new(self.name, self.fence.clone(), vec![id.into(), claim.attempt.into(), claim.token.into()])
     }
 
     pub(crate) fn step_find(&self, id: i64, name: &'static str) -> Query {
@@ -126,7 +146,8 @@ impl RecordTable {
             (RUNNING, None) => Standing::Running(Lease { claim: claim(row, attempt)?, until: row.time(5)? }),
             (ORPHANED, _) => Standing::Orphaned,
             (_, Some(code)) => {
-                let code = u16::try_from(code).unwrap_or(500);
+                let damaged = |_| store::Error::Corrupt { table: "record", column: "response_code".into() };
+                let code = u16::try_from(code).map_err(damaged)?;
                 let outcome = Outcome { code, body: row.text(7)?.to_owned() };
                 Standing::Finished { outcome, expires_at: row.time_or_null(8)? }
             }
@@ -152,10 +173,18 @@ pub(crate) struct Held {
 pub(crate) enum Place {
     /// No row stands under the key.
     Insert,
-    /// An open or expired row of another attempt.
-    Replace { id: i64, attempts: i64 },
+    /// An open or expired row of another attempt, which must still have the attempt number `found`.
+    Replace { id: i64, found: i64, attempts: i64, anew: Anew },
     /// The row of our own durable claim.
     Settle(Held),
+}
+
+/// Whether a row is taken for another piece of work (its key expired, or another payload failed under
+/// it), or to go on with the same one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Anew {
+    Yes,
+    No,
 }
 
 impl Place {

@@ -41,7 +41,12 @@ impl Steps {
         let Some((door, key, held)) = &self.leased else {
             return step.await;
         };
-        let kept = door.store().query(key.table.step_find(held.id, name)).await?;
+        let looks = vec![key.table.fence(*held), key.table.step_find(held.id, name)];
+        let found = door.store().queries(looks).await?;
+        let [fence, kept] = found.as_slice() else { return Err(Failure::LeaseLost) };
+        if fence.is_empty() {
+            return Err(Failure::LeaseLost);
+        }
         if let Some(row) = kept.first() {
             return Ok(row.bytes(0)?.to_vec());
         }
