@@ -58,6 +58,10 @@ pub const TRAILER_END: &str = " -->\n";
 /// Largest served file, in bytes.
 pub const MAX_BYTES: usize = zip::MAX_BYTES;
 
+/// Largest served JSON, in bytes. Parsed JSON takes many times its length in memory, and a verifier must bear
+/// hostile files, so this is far less than [`MAX_BYTES`].
+pub const MAX_JSON_BYTES: usize = 1024 * 1024;
+
 /// Longest reference, in bytes.
 pub const MAX_REFERENCE: usize = 512;
 
@@ -129,8 +133,8 @@ pub enum Error {
     /// The ZIP can't be made.
     #[error(transparent)]
     Zip(#[from] zip::Error),
-    /// A served file is larger than [`MAX_BYTES`].
-    #[error("certificate is larger than {MAX_BYTES} bytes; make the page smaller")]
+    /// A served file is larger than [`MAX_BYTES`], or the JSON than [`MAX_JSON_BYTES`].
+    #[error("certificate is too large; page and run may fill {MAX_BYTES} bytes, the run {MAX_JSON_BYTES}")]
     TooLarge,
     /// The stored signature is not one of this key over this draft.
     #[error("certificate can't be rebuilt: {0}; the draft, the signature or the key is not the recorded one")]
@@ -184,7 +188,7 @@ pub(crate) struct SignatureFile {
     pub(crate) signature: String,
 }
 
-/// Seals a draft: hashes, signs and packs it. About 30 µs of signing and hashing for a page of 12 kB.
+/// Seals a draft: hashes, signs and packs it. The cost is one signature, and four SHA-256 over about the page.
 ///
 /// # Errors
 /// [`Error`] when the draft breaks a rule of [`Draft`] or grows too large.
@@ -266,7 +270,7 @@ impl Unsigned {
         ]);
         let trailer = format!("{TRAILER_START}{}{TRAILER_END}", URL_SAFE_NO_PAD.encode(&json));
         let html = [draft.html.as_slice(), trailer.as_bytes()].concat();
-        if html.len() > MAX_BYTES || json.len() > MAX_BYTES {
+        if html.len() > MAX_BYTES || json.len() > MAX_JSON_BYTES {
             return Err(Error::TooLarge);
         }
         let zip = zip::write(&[

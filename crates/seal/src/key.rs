@@ -19,7 +19,7 @@ use pkcs8::pkcs5::{pbes2, scrypt};
 use pkcs8::{DecodePrivateKey as _, EncodePrivateKey as _, EncodePublicKey as _, LineEnding};
 use pkcs8::{EncryptedPrivateKeyInfoRef, PrivateKeyInfoRef};
 use sha2::{Digest as _, Sha256};
-use zeroize::Zeroizing;
+use zeroize::{Zeroize as _, Zeroizing};
 
 /// The `alg` of everything signed here (RFC 9864).
 pub const ALGORITHM: &str = "Ed25519";
@@ -343,8 +343,7 @@ impl SigningKey {
         if pem.contains(EncryptedPrivateKeyInfoRef::PEM_LABEL) {
             return Err(Error::PassphraseMissing);
         }
-        let inner = ed25519_dalek::SigningKey::from_pkcs8_pem(pem).map_err(|_| Error::KeyFile)?;
-        Ok(Self::from_seed(inner.as_bytes()))
+        Self::from_pair(KeypairBytes::from_pkcs8_pem(pem).map_err(|_| Error::KeyFile)?)
     }
 
     /// Reads an encrypted PKCS#8 file (`-----BEGIN ENCRYPTED PRIVATE KEY-----`, PBES2).
@@ -356,9 +355,9 @@ impl SigningKey {
         if !pem.contains(EncryptedPrivateKeyInfoRef::PEM_LABEL) {
             return Err(Error::KeyFile);
         }
-        let inner = ed25519_dalek::SigningKey::from_pkcs8_encrypted_pem(pem, passphrase)
-            .map_err(|_| Error::PassphraseWrong)?;
-        Ok(Self::from_seed(inner.as_bytes()))
+        let pair =
+            KeypairBytes::from_pkcs8_encrypted_pem(pem, passphrase).map_err(|_| Error::PassphraseWrong)?;
+        Self::from_pair(pair)
     }
 
     /// Writes an unencrypted PKCS#8 file, as `openssl genpkey -algorithm ed25519` does.
@@ -366,7 +365,7 @@ impl SigningKey {
     /// # Errors
     /// [`Error::KeyFile`] if the encoder fails, which it has no cause to.
     pub fn to_pem(&self) -> Result<Zeroizing<String>, Error> {
-        self.keypair().to_pkcs8_pem(LineEnding::LF).map_err(|_| Error::KeyFile)
+        self.with_pair(|pair| pair.to_pkcs8_pem(LineEnding::LF)).map_err(|_| Error::KeyFile)
     }
 
     /// Writes an encrypted PKCS#8 file: PBES2 with scrypt and AES-256-CBC, which OpenSSL reads.
@@ -378,7 +377,7 @@ impl SigningKey {
         let cost = scrypt::Params::new(log_n, r, p).map_err(|_| Error::KeyFile)?;
         let scheme = pbes2::Parameters::generate_scrypt_aes256cbc(cost, &random.salt, random.iv)
             .map_err(|_| Error::KeyFile)?;
-        let plain = self.keypair().to_pkcs8_der().map_err(|_| Error::KeyFile)?;
+        let plain = self.with_pair(KeypairBytes::to_pkcs8_der).map_err(|_| Error::KeyFile)?;
         PrivateKeyInfoRef::try_from(plain.as_bytes())
             .and_then(|key| key.encrypt_with_params(scheme, passphrase))
             .map_err(|_| Error::KeyFile)?
@@ -386,8 +385,22 @@ impl SigningKey {
             .map_err(|_| Error::KeyFile)
     }
 
-    /// Version 1 of PKCS#8, without the public key: OpenSSL refuses version 2 (RFC 8410 section 7).
-    fn keypair(&self) -> KeypairBytes {
-        KeypairBytes { secret_key: self.inner.to_bytes(), public_key: None }
+    /// The key of a file. A file of version 2 also names the public key; it must be the right one.
+    fn from_pair(mut pair: KeypairBytes) -> Result<Self, Error> {
+        let key = Self::from_seed(&pair.secret_key);
+        pair.secret_key.zeroize();
+        match &pair.public_key {
+            Some(public) if public.to_bytes() != *key.public.as_bytes() => Err(Error::KeyFile),
+            _ => Ok(key),
+        }
+    }
+
+    /// Lends the seed to an encoder and wipes it afterwards. Version 1 of PKCS#8, without the public key:
+    /// what OpenSSL writes (RFC 8410 section 7).
+    fn with_pair<T>(&self, encode: impl FnOnce(&KeypairBytes) -> T) -> T {
+        let mut pair = KeypairBytes { secret_key: self.inner.to_bytes(), public_key: None };
+        let encoded = encode(&pair);
+        pair.secret_key.zeroize();
+        encoded
     }
 }

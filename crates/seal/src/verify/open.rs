@@ -14,7 +14,7 @@ use super::report::{Form, Reason};
 use crate::bundle::{
     CERTIFICATE_FORMAT, HTML_NAME, MANIFEST_NAME, METADATA_FORMAT, METADATA_NAME, SIGNATURE_NAME,
 };
-use crate::bundle::{MAX_BYTES, TRAILER_END, TRAILER_START};
+use crate::bundle::{MAX_BYTES, MAX_JSON_BYTES, TRAILER_END, TRAILER_START};
 use crate::hash::Digest;
 use crate::{jcs, json, zip};
 
@@ -153,6 +153,9 @@ pub(super) fn canonical<T: DeserializeOwned + Serialize>(
 }
 
 fn typed<T: DeserializeOwned>(file: &'static str, bytes: &[u8]) -> Result<T, Reason> {
+    if bytes.len() > MAX_JSON_BYTES {
+        return Err(Reason::JsonTooLarge { file });
+    }
     let value = json::parse(bytes).map_err(|cause| Reason::Json { file, cause })?;
     if !value.is_object() {
         return Err(Reason::form(file, "not an object"));

@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use crate::bundle::MAX_JSON_BYTES;
 use crate::hash::{self, Digest};
 use crate::jwks::Entry;
 use crate::key::{self, KeyId};
@@ -78,6 +79,12 @@ pub enum Reason {
     /// More than [`super::MAX_BYTES`].
     #[error("file is larger than {} bytes; certificates are smaller", super::MAX_BYTES)]
     TooLarge,
+    /// A JSON file is more than [`crate::bundle::MAX_JSON_BYTES`].
+    #[error("{file} is larger than {MAX_JSON_BYTES} bytes; those of certificates are smaller")]
+    JsonTooLarge {
+        /// Which file.
+        file: &'static str,
+    },
     /// Starts neither as ZIP nor as JSON nor as HTML.
     #[error("file is no ZIP, JSON or HTML of a certificate; give the file as it was delivered")]
     NotRecognised,
@@ -168,6 +175,7 @@ impl Reason {
     pub const fn code(&self) -> &'static str {
         match self {
             Self::TooLarge => "too_large",
+            Self::JsonTooLarge { .. } => "json_too_large",
             Self::NotRecognised => "not_recognised",
             Self::Zip(error) => error.code(),
             Self::Files => "zip_files",

@@ -115,4 +115,6 @@ fn a_draft_that_could_not_be_verified_is_not_sealed() {
     }
     let large = [b"<".as_slice(), &vec![b' '; zip::MAX_BYTES - 10]].concat();
     assert_eq!(code(&Draft { html: large, ..draft() }), "bundle_too_large");
+    let run = json!({"v": 1, "issued_at": 1, "mode": "live", "memo": "x".repeat(1 << 20)});
+    assert_eq!(code(&Draft { run, ..draft() }), "bundle_too_large");
 }

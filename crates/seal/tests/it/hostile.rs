@@ -205,7 +205,8 @@ fn what_is_no_certificate_is_invalid_at_once() {
         assert_eq!(verdict(file), "not_recognised");
     }
     assert_eq!(verdict(&vec![b'{'; MAX_BYTES + 1]), "too_large");
-    assert_eq!(verdict(&b"{\"a\":".repeat(1_000_000)), "json_too_deep");
+    assert_eq!(verdict(&b"{\"a\":".repeat(100_000)), "json_too_deep");
+    assert_eq!(verdict(format!("{{\"a\":[{}1]}}", "1,".repeat(8_000_000)).as_bytes()), "json_too_large");
     assert_eq!(verdict(&vec![b'<'; MAX_BYTES]), "html_no_proof");
     assert_eq!(verdict(&[&b"PK\x03\x04"[..], &vec![0; MAX_BYTES - 4]].concat()), "zip_no_end_record");
 }

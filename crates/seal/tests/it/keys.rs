@@ -149,6 +149,16 @@ fn an_encrypted_key_file_opens_with_its_passphrase_only() {
 }
 
 #[test]
+fn encrypted_key_files_of_openssl_are_read() {
+    for pem in [include_str!("../vectors/openssl-pbkdf2.pem"), include_str!("../vectors/openssl-scrypt.pem")]
+    {
+        let key = SigningKey::from_encrypted_pem(pem, b"horse").unwrap();
+        let public = "8f35bbcb71ec03db4c204a8f650ae3472995854de575e4586523ffff45949655";
+        assert_eq!(hex::encode(key.public_key().as_bytes()), public);
+    }
+}
+
+#[test]
 fn a_signing_key_never_prints_its_seed() {
     let shown = format!("{:?}", key(7));
     assert!(shown.contains(&key(7).id().to_string()));
