@@ -7,8 +7,11 @@ use crate::Rejection;
 /// Most pairs that are looked at; Alipay sends about forty.
 const MAX_PAIRS: usize = 256;
 
+/// A decoded name and its value.
+pub(crate) type Pair = (Vec<u8>, Vec<u8>);
+
 /// The decoded pairs in wire order. Names are not checked for repeats here.
-pub(crate) fn pairs(body: &[u8]) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Rejection> {
+pub(crate) fn pairs(body: &[u8]) -> Result<Vec<Pair>, Rejection> {
     let mut pairs = Vec::new();
     for pair in body.split(|b| *b == b'&').filter(|pair| !pair.is_empty()) {
         if pairs.len() == MAX_PAIRS {

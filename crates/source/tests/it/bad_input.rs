@@ -132,7 +132,7 @@ fn bodies_that_are_no_event_have_each_their_code() {
         (&deep(200_000), "BODY_TOO_DEEP"),
     ] {
         let rejection = open(Kind::Stripe, body).unwrap_err();
-        assert_eq!((rejection.code, rejection.status), (wanted, 400), "{:.40}", body);
+        assert_eq!((rejection.code, rejection.status), (wanted, 400), "{body:.40}");
     }
     assert!(open(Kind::Stripe, deep(126)).is_ok());
 }
@@ -162,7 +162,7 @@ fn ids_are_opaque_text_with_few_limits() {
     let longer = "x".repeat(256);
     let huge = "x".repeat(10_000);
     for id in ["", " ", " x ", "x\0y", "x\ny", "x\r", "x\u{7f}", "x\u{85}y", &longer, &huge] {
-        assert_eq!(with(id).unwrap_err().code, "ID_INVALID", "{:.20?}", id);
+        assert_eq!(with(id).unwrap_err().code, "ID_INVALID", "{id:.20?}");
     }
     for body in [r#"{"id":1}"#, r#"{"id":["x"]}"#] {
         assert_eq!(open(Kind::Stripe, body).unwrap_err().code, "ID_INVALID");
