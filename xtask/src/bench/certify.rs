@@ -97,9 +97,10 @@ impl Certify {
             self.seconds, self.rounds, self.stored
         );
         for &speed in &self.disks {
-            println!("## {}: {} syncs/s of 4 kB appends\n", speed.title(), speed.syncs_per_second()?);
+            println!("## Disk: {}\n", speed.title());
             for &kind in &self.loads {
-                println!("### {}\n\n{}", kind.title(), table::markdown(&self.rows(&subjects, speed, kind)?));
+                let (rows, syncs) = self.rounds(&subjects, speed, kind)?;
+                println!("### {}\n\n{}\n{}\n", kind.title(), table::markdown(&rows), table::disk(&syncs));
             }
         }
         Ok(())
@@ -117,15 +118,18 @@ impl Certify {
         Ok(subjects)
     }
 
-    fn rows(&self, subjects: &[Subject], speed: Speed, kind: Kind) -> Result<Vec<Row>> {
+    /// The rows of one table, and the disk's sync rate at the start of each
+    /// round: others may use it too.
+    fn rounds(&self, subjects: &[Subject], speed: Speed, kind: Kind) -> Result<(Vec<Row>, Vec<u64>)> {
+        let row = |clients, subject: &Subject| Row { clients, subject: subject.name, rounds: Vec::new() };
         let mut rows: Vec<Row> = self
             .clients
             .iter()
-            .flat_map(|&clients| {
-                subjects.iter().map(move |it| Row { clients, subject: it.name, rounds: Vec::new() })
-            })
+            .flat_map(|&clients| subjects.iter().map(move |it| row(clients, it)))
             .collect();
+        let mut syncs = Vec::new();
         for round in 1..=self.rounds {
+            syncs.push(speed.syncs_per_second()?);
             for subject in subjects {
                 eprintln!("{}, {}: round {round}, {}", speed.title(), kind.title(), subject.name);
                 let mut bench = Measurement::start(subject, speed, kind)?;
@@ -135,7 +139,7 @@ impl Certify {
                 }
             }
         }
-        Ok(rows)
+        Ok((rows, syncs))
     }
 }
 

@@ -80,6 +80,13 @@ pub(crate) fn markdown(rows: &[Row]) -> String {
     text
 }
 
+/// The line on the disk under a table: syncs a second around its rounds.
+pub(crate) fn disk(syncs: &[u64]) -> String {
+    let (lowest, highest) = (syncs.iter().min(), syncs.iter().max());
+    let (lowest, highest) = (lowest.copied().unwrap_or_default(), highest.copied().unwrap_or_default());
+    format!("Disk alone: {} syncs/s of 4 kB appends ({lowest}-{highest})", median(syncs.to_vec()))
+}
+
 fn rate_of(rows: &[Row], clients: usize, subject: &str) -> Option<u64> {
     rows.iter().find(|it| it.clients == clients && it.subject == subject).map(|it| it.median().rate)
 }
