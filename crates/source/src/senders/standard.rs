@@ -22,6 +22,9 @@ pub(crate) const ID: &str = "webhook-id";
 pub(crate) const TIME: &str = "webhook-timestamp";
 pub(crate) const SIGNATURE: &str = "webhook-signature";
 
+/// Most Ed25519 signatures that are tried; each costs as much as a hundred MACs, and anyone may send them.
+const MAX_SIGNATURES: usize = 16;
+
 pub(crate) struct Standard {
     shared: Option<MacKeys>,
     public: Vec<VerifyingKey>,
@@ -101,6 +104,9 @@ impl Sender for Standard {
                 "no entry is v1, or v1a, and base64",
                 "没有可用的 v1 或 v1a 签名",
             ));
+        }
+        if signatures.len() > MAX_SIGNATURES {
+            return Err(Rejection::malformed("it has over 16 v1a entries", "v1a 签名超过 16 个"));
         }
         let shared = self.shared.as_ref().is_some_and(|keys| keys.verify(&parts, &macs).is_ok());
         if !shared && !self.public_match(&parts, &signatures) {

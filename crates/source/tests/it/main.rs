@@ -7,6 +7,8 @@ mod never_panics;
 #[cfg(test)]
 mod projection;
 #[cfg(test)]
+mod sending;
+#[cfg(test)]
 mod settings;
 #[cfg(test)]
 mod support;
