@@ -222,18 +222,18 @@ pub(super) fn running(name: &'static str, error: &rusqlite::Error) -> Error {
     }
 }
 
-/// What a failed commit means. Full, busy and read-only are told before the last frame is written; after
-/// any other error it may be on disk, and would stand after a crash.
+/// What a failed commit means. Full, busy, read-only and a failed write come before the last frame stands;
+/// after any other error (a failed sync) it may be on disk, and would count after a crash.
 pub(super) fn committing(error: &rusqlite::Error) -> Error {
-    match running("commit", error) {
-        known @ Error::Unavailable { .. }
-            if matches!(
-                error.sqlite_error_code(),
-                Some(ErrorCode::DiskFull | ErrorCode::DatabaseBusy | ErrorCode::ReadOnly)
-            ) =>
-        {
-            known
+    let before = match error {
+        rusqlite::Error::SqliteFailure(code, _) => {
+            matches!(code.code, ErrorCode::DiskFull | ErrorCode::DatabaseBusy | ErrorCode::ReadOnly)
+                || code.extended_code == rusqlite::ffi::SQLITE_IOERR_WRITE
         }
+        _ => false,
+    };
+    match running("commit", error) {
+        known @ Error::Unavailable { .. } if before => known,
         // A deferred rule that is checked at the commit.
         raised @ Error::Raised(_) => raised,
         Error::Unavailable { cause } | Error::Statement { cause, .. } => Error::Indeterminate { cause },

@@ -44,8 +44,10 @@ impl Settings {
 /// The open store. Cheap to share; closes its threads when the last owner drops it.
 #[derive(Debug)]
 pub struct Store {
-    writer: writer::Writer,
+    // Dropped in this order: the writer's connection goes last and takes the write-ahead file with it, so
+    // that a stopped server leaves one whole file.
     readers: reader::Readers,
+    writer: writer::Writer,
     path: PathBuf,
     _lock: File,
 }
@@ -66,7 +68,7 @@ impl Store {
         migration::run(&mut connection, chains, clock.now())?;
         let readers = reader::Readers::start(&path, settings.readers.max(1), settings.cache_kib / 4)?;
         let writer = writer::Writer::start(connection, clock)?;
-        Ok(Self { writer, readers, path, _lock: lock })
+        Ok(Self { readers, writer, path, _lock: lock })
     }
 
     /// Hands a submission to the writer. The crate `door` is the only caller: a check in `cargo xtask

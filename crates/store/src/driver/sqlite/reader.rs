@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, InterruptHandle};
 use tokio::sync::oneshot;
 
 use super::connection;
@@ -21,11 +21,10 @@ struct Read {
     answer: oneshot::Sender<Answer>,
 }
 
-#[derive(Debug)]
 pub(super) struct Readers {
     /// `None` only while it is dropped.
     queue: Option<Sender<Read>>,
-    threads: Vec<JoinHandle<()>>,
+    threads: Vec<(JoinHandle<()>, InterruptHandle)>,
 }
 
 impl Readers {
@@ -37,11 +36,12 @@ impl Readers {
         for number in 0..count {
             let connection = connection::open_reader(path, cache_kib)?;
             let arrivals = Arc::clone(&arrivals);
+            let interrupt = connection.get_interrupt_handle();
             let thread = std::thread::Builder::new()
                 .name(format!("reader-{number}"))
                 .spawn(move || serve(&connection, &arrivals))
                 .map_err(|cause| Error::Setup(format!("a reader thread can't be started: {cause}")))?;
-            threads.push(thread);
+            threads.push((thread, interrupt));
         }
         Ok(Self { queue: Some(queue), threads })
     }
@@ -56,11 +56,19 @@ impl Readers {
     }
 }
 
+impl std::fmt::Debug for Readers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Readers").field("threads", &self.threads.len()).finish_non_exhaustive()
+    }
+}
+
 impl Drop for Readers {
     /// Waits until the connections are closed, so that nobody touches the folder after its lock is free.
+    /// A read that still runs is cut: whoever asked for it is gone.
     fn drop(&mut self) {
         self.queue = None;
-        for thread in self.threads.drain(..) {
+        for (thread, interrupt) in self.threads.drain(..) {
+            interrupt.interrupt();
             // The thread catches the panics of reads; its own end carries nothing to report.
             let _ = thread.join();
         }
@@ -71,9 +79,12 @@ fn serve(connection: &Connection, arrivals: &Mutex<Receiver<Read>>) {
     loop {
         let next = arrivals.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(Read { queries, answer }) = next else { return };
+        if answer.is_closed() {
+            continue;
+        }
         let rows = catch_unwind(AssertUnwindSafe(|| snapshot(connection, &queries)));
         let stopped = |_| Err(Error::Unavailable { cause: "the read panicked".into() });
-        // The asker may have gone; its answer then goes nowhere.
+        // The asker may have gone meanwhile; its answer then goes nowhere.
         let _ = answer.send(rows.unwrap_or_else(stopped));
     }
 }
