@@ -12,6 +12,7 @@
 pub mod command;
 pub mod decision;
 pub mod entry;
+pub mod planted;
 pub mod record;
 pub mod steps;
 

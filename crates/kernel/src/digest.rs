@@ -9,6 +9,9 @@ use sha2::{Digest as _, Sha256};
 pub struct Digest([u8; 32]);
 
 impl Digest {
+    /// Stands for "not known": the fingerprint of a record that came from elsewhere. No input hashes to it.
+    pub const UNKNOWN: Self = Self([0; 32]);
+
     /// SHA-256 of the bytes as they are.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {

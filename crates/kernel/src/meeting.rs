@@ -55,7 +55,8 @@ pub fn meet(record: Option<Record>, fingerprint: &Fingerprint, now: Time) -> Mee
     let Some(Record { id, fingerprint: kept, attempt, standing }) = record else {
         return Meeting::First;
     };
-    let same = kept == *fingerprint;
+    // A record from elsewhere has no fingerprint of ours; nothing can differ from it.
+    let same = kept == *fingerprint || kept == Fingerprint::UNKNOWN;
     match standing {
         // A valid lease outranks everything else, expiry too.
         Standing::Running(lease) if lease.holds(now) => {
@@ -102,6 +103,14 @@ mod tests {
     #[test]
     fn an_unknown_key_runs() {
         assert_eq!(meet(None, &Fingerprint::of(b"a"), NOW), Meeting::First);
+    }
+
+    #[test]
+    fn nothing_differs_from_a_record_that_came_from_elsewhere() {
+        let record =
+            Record { id: 9, fingerprint: Fingerprint::UNKNOWN, attempt: 1, standing: finished(None) };
+        let met = meet(Some(record), &Fingerprint::of(b"a"), NOW);
+        assert_eq!(met, Meeting::Replay { id: 9, outcome: outcome(), same: true });
     }
 
     #[test]

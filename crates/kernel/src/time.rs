@@ -96,7 +96,7 @@ pub trait Clock: Send + Sync {
 }
 
 /// Where random bytes come from: claim tokens, keys, salts.
-pub trait Random: Send + Sync {
+pub trait Random: Send + Sync + fmt::Debug {
     /// Fills `bytes` with unpredictable bytes.
     fn fill(&self, bytes: &mut [u8]);
 }

@@ -10,7 +10,7 @@ create table if not exists certify_events (
   scope text not null,
   event_id text not null,
   event_type text not null,
-  mode text not null check (mode in ('live', 'test', 'unstated')),
+  mode text not null check (mode in ('live', 'test')),
   occurred_at {time},
   sid text,
   payload_hash {bytes} not null,
@@ -19,7 +19,8 @@ create table if not exists certify_events (
   reason text,
   cause text,
   mark text check (mark in ('imported', 'adopted', 'erased')),
-  certificate_id integer,
+  -- The event whose certificate this one points at, where a sender reported one change under two ids.
+  certificate_event integer references certify_events (id),
   -- Claim columns.
   status text not null check (status in ('received', 'processing', 'processed', 'failed', 'orphaned')),
   fingerprint {bytes} not null,
@@ -62,17 +63,15 @@ create table if not exists certify_transitions (
   primary key (event, n)
 ) {strict_by_key};
 
--- The formal result. The files are a cache of this row.
+-- The formal result, by the event that it was issued for. The files are a cache of this row.
 create table if not exists certify_certificates (
-  id {pk},
-  event integer not null references certify_events (id),
+  event {pk} references certify_events (id),
   slug text not null,
-  -- Digest of object and transition, where a sender may report one change under two ids. It guards the
-  -- effect: the second id finds the first one's certificate here.
+  -- Digest of account, object and transition, where a sender may report one change under two ids. It
+  -- guards the effect: the second id finds the first one's certificate here.
   change_key {bytes},
-  template integer not null,
-  -- What the files are built from. Null once erased.
-  input {json},
+  -- What the files are built from (the signed `run`). Null once erased.
+  run {json},
   run_hash {bytes} not null,
   key_id text not null,
   signature {bytes} not null,
@@ -80,15 +79,11 @@ create table if not exists certify_certificates (
   zip_hash {bytes} not null,
   json_hash {bytes} not null,
   issued_at {time} not null,
-  -- Null until the files' bytes are known to be on disk.
-  synced_at {time},
-  superseded_by integer references certify_certificates (id),
   created_at {time} not null
 ) {strict};
 create unique index if not exists uq_certify_certificates_slug on certify_certificates (slug);
 create unique index if not exists uq_certify_certificates_change
   on certify_certificates (change_key) where change_key is not null;
-create index if not exists ix_certify_certificates_unsynced on certify_certificates (id) where synced_at is null;
 
 -- Narrow words (eight bytes of a digest) for the search by session, payment and mail; a hit is compared
 -- with the row itself.
@@ -116,18 +111,6 @@ create table if not exists certify_payloads (
 ) {strict};
 create index if not exists ix_certify_payloads_end on certify_payloads (keep_until);
 
--- Later news about a certified object: refunds, disputes, a superseding act. Never changes a certificate.
-create table if not exists certify_annotations (
-  id {pk},
-  certificate_id integer not null references certify_certificates (id),
-  event integer references certify_events (id),
-  kind text not null check (kind in ('refund', 'dispute', 'supersede', 'note')),
-  occurred_at {time} not null,
-  content {json} not null,
-  created_at {time} not null
-) {strict};
-create index if not exists ix_certify_annotations_certificate on certify_annotations (certificate_id);
-
 -- Public halves of the anchor keys and their periods; private halves are files.
 create table if not exists certify_keys (
   key_id text primary key,
@@ -136,9 +119,9 @@ create table if not exists certify_keys (
   retired_at {time}
 ) {strict};
 
--- Where the export files stand (processed.jsonl).
-create table if not exists certify_exports (
+-- How far a background worker has come: exported lines, synced files.
+create table if not exists certify_marks (
   name text primary key,
-  last_event integer not null,
+  value integer not null,
   updated_at {time} not null
 ) {strict};

@@ -1,0 +1,337 @@
+//! What only a person may do to an event: look closely, try again, reconcile, erase. Each act leaves an
+//! audit row with the operator's name.
+
+use std::path::PathBuf;
+
+use door::{Answer, AuditRow, Failure, Submission};
+use kernel::Digest;
+use seal::verify::{Trust, verify};
+use serde_json::{Value as Json, json};
+use store::{Query, Row, Write, values};
+
+use crate::answer;
+use crate::command::{Arrival, CertifyEvent};
+use crate::delivery::{hash_of, recorded};
+use crate::identity::Identity;
+use crate::intake::{AuditVisa, Endpoint, fingerprint, key};
+use crate::policy::CertifiedMode;
+use crate::shelf::Form;
+use crate::sql;
+
+/// Why an act was not done.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Refused {
+    /// No event has this reference or id.
+    #[error("event {0:?} is not known")]
+    Unknown(String),
+    /// Several have it.
+    #[error("event {id:?} is known to several sources: {references}; give one of these references")]
+    Ambiguous {
+        /// As asked.
+        id: String,
+        /// What to give instead.
+        references: String,
+    },
+    /// It stands in a state that the act is not for.
+    #[error("event {reference:?} is {status}; {advice}")]
+    State {
+        /// Which event.
+        reference: String,
+        /// Its state.
+        status: String,
+        /// What to do instead.
+        advice: &'static str,
+    },
+    /// Input that can't be used.
+    #[error("{0}")]
+    Input(String),
+    /// The store, or a failure of the work itself.
+    #[error(transparent)]
+    Failure(#[from] Failure),
+    /// Keys.
+    #[error(transparent)]
+    Keys(#[from] crate::keyring::Error),
+}
+
+impl From<store::Error> for Refused {
+    fn from(error: store::Error) -> Self {
+        Self::Failure(Failure::Store(error))
+    }
+}
+
+impl Refused {
+    /// Stable name.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Unknown(_) => "EVENT_UNKNOWN",
+            Self::Ambiguous { .. } => "EVENT_AMBIGUOUS",
+            Self::State { .. } => "EVENT_STATE",
+            Self::Input(_) => "INPUT_INVALID",
+            Self::Failure(_) => "STORE_UNAVAILABLE",
+            Self::Keys(_) => "KEYS_UNUSABLE",
+        }
+    }
+
+    /// HTTP status.
+    #[must_use]
+    pub const fn status(&self) -> u16 {
+        match self {
+            Self::Unknown(_) => 404,
+            Self::Ambiguous { .. } | Self::State { .. } => 409,
+            Self::Input(_) => 400,
+            Self::Failure(_) | Self::Keys(_) => 503,
+        }
+    }
+
+    /// The reason in Chinese.
+    #[must_use]
+    pub const fn message_zh(&self) -> &'static str {
+        match self {
+            Self::Unknown(_) => "没有这个事件",
+            Self::Ambiguous { .. } => "多个来源有这个事件编号，请给出完整引用",
+            Self::State { .. } => "事件的当前状态不允许该操作",
+            Self::Input(_) => "输入无法使用",
+            Self::Failure(_) => "暂时无法完成，请稍后重试",
+            Self::Keys(_) => "签名密钥不可用",
+        }
+    }
+}
+
+impl AuditVisa {
+    /// The one event with this reference or id.
+    pub(crate) async fn only(&self, event: &str) -> Result<Row, Refused> {
+        let mut found = self.find(event).await?;
+        match (found.pop(), found.is_empty()) {
+            (None, _) => Err(Refused::Unknown(event.into())),
+            (Some(row), true) => Ok(row),
+            (Some(row), false) => {
+                found.push(row);
+                let references =
+                    found.iter().filter_map(|row| row.text(1).ok()).collect::<Vec<_>>().join(", ");
+                Err(Refused::Ambiguous { id: event.into(), references })
+            }
+        }
+    }
+
+    /// Tries a failed or merely recorded event again, under the policy of today.
+    ///
+    /// # Errors
+    /// [`Refused::State`] for an event that has its formal result.
+    pub async fn retry(&self, reference: &str, operator: &str) -> Result<Json, Refused> {
+        let row = self.only(reference).await?;
+        let (reference, status) = (row.text(1)?.to_owned(), row.text(13)?.to_owned());
+        if !matches!(status.as_str(), "failed" | "received") {
+            let advice = "only failed and recorded events can be tried again; see `onceseal inspect`";
+            return Err(Refused::State { reference, status, advice });
+        }
+        let command = self.command_again(&row, operator).await?;
+        let mut audit = AuditRow::system(
+            "certify.event.retry",
+            "certify_event",
+            reference.clone(),
+            format!("retry:{operator}"),
+        );
+        audit.metadata = json!({ "by": operator });
+        let random = self.door.random();
+        let open = "update certify_events set status = 'failed', response_code = null, response_body = null, reason = null, updated_at = $1 where ref = $2 and status in ('failed', 'received')";
+        self.door
+            .maintain("retry", Vec::new(), move |_, now| {
+                let opened = Write::one("events.open", open, values![now, &reference]);
+                Ok((vec![opened, audit.write(now, &*random)], ()))
+            })
+            .await?;
+        self.run_again(command).await
+    }
+
+    pub(crate) async fn run_again(&self, command: CertifyEvent) -> Result<Json, Refused> {
+        let key = key(&command);
+        let wait = std::time::Duration::from_secs(2);
+        match self.door.submit(Submission { key: Some(key), command, wait }).await? {
+            Answer::Done(done) => {
+                let reply = answer::reply(&done.outcome, done.replayed, 0, !done.same);
+                Ok(serde_json::from_str(&reply.body).unwrap_or(Json::Null))
+            }
+            _ => Ok(json!({ "status": "processing" })),
+        }
+    }
+
+    /// The command for an event that is on record, from its kept projection.
+    pub(crate) async fn command_again(&self, row: &Row, by: &str) -> Result<CertifyEvent, Refused> {
+        let name = row.text(2)?;
+        let endpoint: std::sync::Arc<Endpoint> = self.endpoint(name).ok_or_else(|| {
+            Refused::Input(format!("source {name:?} is no longer configured; add it to try again"))
+        })?;
+        let kept = Query::new(
+            "events.input",
+            "select input from certify_events where id = $1",
+            values![row.int(0)?],
+        );
+        let kept = self.door.store().query(kept).await?;
+        let input = kept.first().map(|row| row.text_or_null(0)).transpose()?.flatten();
+        let event = input.and_then(|text| serde_json::from_str::<source::Event>(text).ok());
+        let event = event.ok_or_else(|| Refused::Input("the event's content is no longer kept".into()))?;
+        let mode = CertifiedMode::of(event.mode, endpoint.unstated);
+        let source = &endpoint.source;
+        let payload_hash = Digest::from_slice(row.bytes(9)?).unwrap_or(Digest::UNKNOWN);
+        Ok(CertifyEvent {
+            shared: std::sync::Arc::clone(&self.shared),
+            keys: self.keys(),
+            identity: Identity::new(source.account(), &event.id, endpoint.plain),
+            kind: source.kind(),
+            mode,
+            fingerprint: fingerprint(&event),
+            verdict: self.shared.policy.judge(name, source.kind(), &event, mode),
+            event,
+            arrival: Arrival {
+                received_at: row.time(16)?,
+                source: name.to_owned(),
+                request_id: format!("retry:{by}"),
+                trace_id: format!("retry:{by}"),
+                client_ip: None,
+                payload_hash,
+            },
+            payload: None,
+            arrives: false,
+        })
+    }
+
+    /// Looks at an event's record and files closely and says what to do.
+    ///
+    /// # Errors
+    /// [`Refused::Unknown`], [`Refused::Ambiguous`], or the store's.
+    pub async fn inspect(&self, event: &str) -> Result<Json, Refused> {
+        let row = self.only(event).await?;
+        let shown = self.show(row.text(1)?, None).await?.pop().unwrap_or_default();
+        let certificate = match row.int_or_null(21)? {
+            Some(id) => self.certificate_of(id).await?,
+            None => None,
+        };
+        let Some(row) = certificate else {
+            return Ok(json!({ "event": shown, "files": [], "advice": advice_without_files(row.text(13)?) }));
+        };
+        let Some(recorded) = recorded(&row)?.1 else {
+            return Ok(json!({ "event": shown, "files": [], "advice": "erased on request; nothing to do" }));
+        };
+        let rebuilt = self.rebuild(&recorded);
+        let trust = self.keys().jwks().map_or_else(|_| Trust::none(), |set| Trust::from(&set));
+        let mut files = Vec::new();
+        let mut whole = true;
+        for form in Form::ALL {
+            let stands = self.shared.shelf.get(&recorded.slug, form).await.ok().flatten();
+            let equal = stands.as_ref().is_some_and(|bytes| Digest::of(bytes) == hash_of(&recorded, form));
+            whole &= equal;
+            files.push(json!({
+                "form": form.extension(),
+                "path": self.shared.shelf.path(&recorded.slug, form).display().to_string(),
+                "present": stands.is_some(),
+                "bytes": stands.as_ref().map(bytes::Bytes::len),
+                "hash_recorded": hash_of(&recorded, form).to_hex(),
+                "hash_equal": equal,
+                "verdict": stands.as_ref().map(|bytes| verify(bytes, &trust).verdict.to_string()),
+            }));
+        }
+        let advice = match (&rebuilt, whole) {
+            (Ok(_), true) => "record and files agree; nothing to do",
+            (Ok(_), false) => {
+                "the record gives the files again: run `onceseal reconcile`, or just fetch a link"
+            }
+            (Err(_), _) => {
+                "the record can't give the files again: restore the database or the keys from a backup"
+            }
+        };
+        Ok(json!({
+            "event": shown,
+            "files": files,
+            "rebuild": rebuilt.as_ref().map_or_else(ToString::to_string, |_| "gives the recorded hashes".into()),
+            "advice": advice,
+        }))
+    }
+
+    pub(crate) async fn certificate_of(&self, event: i64) -> Result<Option<Row>, store::Error> {
+        let query = Query::new("certificates.by_event", sql::BY_EVENT, values![event]);
+        Ok(self.door.store().query(query).await?.into_iter().next())
+    }
+
+    /// Erases what is personal: the event's content, the certificate's content, files, raw payload,
+    /// search words. Reference, hashes, states and arrivals stay; links answer 410.
+    ///
+    /// # Errors
+    /// [`Refused`], with nothing erased.
+    pub async fn erase(&self, event: &str, operator: &str) -> Result<Json, Refused> {
+        let row = self.only(event).await?;
+        let reference = row.text(1)?.to_owned();
+        let owner = row.int_or_null(21)?.unwrap_or(row.int(0)?);
+        let slug = row.text_or_null(18)?.map(ToOwned::to_owned);
+        let mut audit = AuditRow::system(
+            "certify.event.erase",
+            "certify_event",
+            reference.clone(),
+            format!("erase:{operator}"),
+        );
+        audit.metadata = json!({ "by": operator });
+        audit.after_state = json!({ "mark": "erased" });
+        let random = self.door.random();
+        self.door
+            .maintain("erase", Vec::new(), move |_, now| Ok((erasing(owner, audit.write(now, &*random)), ())))
+            .await?;
+        if let Some(slug) = slug {
+            for form in Form::ALL {
+                let removed = self.shared.shelf.remove(&slug, form).await;
+                removed.map_err(|cause| {
+                    Refused::Input(format!("erased, but {cause}; run `onceseal reconcile`"))
+                })?;
+            }
+        }
+        Ok(json!({ "ref": reference, "erased": true }))
+    }
+
+    /// Makes a new anchor key and retires the active one.
+    ///
+    /// # Errors
+    /// [`Refused::Keys`]; the old key stays active then.
+    pub async fn rotate_keys(&self, operator: &str) -> Result<Json, Refused> {
+        let id = self.folder.rotate(&self.door, operator).await?;
+        let keys = self.folder.load(&self.door).await?;
+        *self.keys.write() = std::sync::Arc::new(keys);
+        Ok(json!({ "active": id.to_string(), "keys": self.keys().jwks()?.entries().len() }))
+    }
+
+    /// Copies the committed state into a new file while the server goes on. Files are not needed: they
+    /// are rebuilt from it. Keys are apart (`onceseal keys backup`).
+    ///
+    /// # Errors
+    /// [`Refused`] when the target exists or can't be written.
+    pub async fn backup(&self, target: PathBuf) -> Result<Json, Refused> {
+        let shown = target.display().to_string();
+        self.door.store().copy_to(target.clone()).await?;
+        let bytes =
+            tokio::fs::read(&target).await.map_err(|cause| Refused::Input(format!("{shown}: {cause}")))?;
+        Ok(json!({ "to": shown, "bytes": bytes.len(), "sha256": Digest::of(&bytes).to_hex() }))
+    }
+}
+
+const fn advice_without_files(status: &str) -> &'static str {
+    match status.as_bytes() {
+        b"received" => "not certified, see its reason; `onceseal retry` judges it again under today's policy",
+        b"failed" => "failed, see reason and cause; mend the cause, then `onceseal retry`",
+        b"processing" => "being worked on; recovery takes over when the lease ends",
+        b"orphaned" => "record and files disagree; run `onceseal reconcile`",
+        _ => "nothing to do",
+    }
+}
+
+fn erasing(event: i64, audit: Write) -> Vec<Write> {
+    let on_events = "update certify_events set input = null, sid = null, mark = 'erased' where id = $1 or certificate_event = $2";
+    let mut writes = vec![Write::any("events.erase", on_events, values![event, event])];
+    for (name, sql) in [
+        ("certificates.erase", "update certify_certificates set run = null where event = $1"),
+        ("payloads.erase", "delete from certify_payloads where event = $1"),
+        ("search.erase", "delete from certify_search where event = $1"),
+        ("steps.erase", "delete from certify_steps where event = $1"),
+    ] {
+        writes.push(Write::any(name, sql, values![event]));
+    }
+    writes.push(audit);
+    writes
+}

@@ -1,0 +1,446 @@
+//! A webhook event in the door's transaction: what to look at, what to decide, what a repeat leaves
+//! behind. Atomic form: files are built and stand complete before the one commit.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use door::{AuditRow, Command, Decision, Failure, OutboxRow, Repeat, Steps};
+use kernel::{Digest, Fingerprint, Outcome, Time};
+use serde_json::{Map, Value as Json, json};
+use source::{Event, Kind};
+use store::{Query, Raise, Row, Value, Write, values};
+
+use crate::answer::{self, Links};
+use crate::identity::Identity;
+use crate::issue::{self, Recorded};
+use crate::keyring::Keyring;
+use crate::money;
+use crate::policy::{CertifiedMode, Policy, SecondReport, Terms, Verdict};
+use crate::run::{self, Facts, Issuer};
+use crate::shelf::Shelf;
+use crate::sql;
+
+/// One arrival: who brought it, when, under which request.
+#[derive(Clone, Debug)]
+pub(crate) struct Arrival {
+    pub(crate) received_at: Time,
+    pub(crate) source: String,
+    pub(crate) request_id: String,
+    pub(crate) trace_id: String,
+    pub(crate) client_ip: Option<String>,
+    pub(crate) payload_hash: Digest,
+}
+
+/// What every command of one server shares.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) shelf: Shelf,
+    pub(crate) policy: Policy,
+    pub(crate) issuer: Issuer,
+    /// Channels that hear of a new certificate.
+    pub(crate) announce: Vec<String>,
+    /// Channels that hear of each repeat; empty unless switched on.
+    pub(crate) announce_repeats: Vec<String>,
+    /// Source of ids for outbox rows of repeats.
+    pub(crate) random: Arc<dyn kernel::Random>,
+}
+
+/// The command.
+pub(crate) struct CertifyEvent {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) keys: Arc<Keyring>,
+    pub(crate) identity: Identity,
+    pub(crate) kind: Kind,
+    pub(crate) event: Event,
+    pub(crate) mode: CertifiedMode,
+    pub(crate) fingerprint: Fingerprint,
+    pub(crate) verdict: Verdict,
+    pub(crate) arrival: Arrival,
+    pub(crate) payload: Option<Bytes>,
+    /// Whether somebody brought the event just now; recovery and people's retries don't count as arrivals.
+    pub(crate) arrives: bool,
+}
+
+/// What stands ready before the transaction: a certificate whose files are on the shelf, or nothing.
+pub(crate) struct Prepared {
+    certificate: Option<Recorded>,
+    began: Time,
+}
+
+impl Command for CertifyEvent {
+    type Prepared = Prepared;
+
+    fn prepares(&self) -> bool {
+        matches!(self.verdict, Verdict::Certify(_))
+    }
+
+    async fn prepare(&self, _steps: &Steps) -> Result<Prepared, Failure> {
+        let began = self.arrival.received_at;
+        let Verdict::Certify(terms) = &self.verdict else {
+            return Ok(Prepared { certificate: None, began });
+        };
+        tracing::debug!(event_id = %self.identity.event_id, r#ref = %self.identity.reference, "event_processing_started");
+        let failed = |step, cause: issue::Error| Failure::Step { step, cause: cause.to_string() };
+        let issued = self.issue(terms).map_err(|cause| failed("building the certificate", cause))?;
+        let slug = issued.recorded.slug.clone();
+        issue::put(&self.shared.shelf, &slug, issued.files)
+            .await
+            .map_err(|cause| failed("writing the certificate's files", cause))?;
+        tracing::debug!(event_id = %self.identity.event_id, %slug, "delivery_written");
+        Ok(Prepared { certificate: Some(issued.recorded), began })
+    }
+
+    fn facts(&self) -> Vec<Value> {
+        self.row_facts(RowFacts { input: true, ..RowFacts::default() })
+    }
+
+    fn load(&self, _prepared: &Prepared) -> Vec<Query> {
+        let change = self.change_key().filter(|_| self.prepares());
+        change
+            .map(|key| Query::new("certificates.by_change", sql::CERTIFIED_CHANGE, values![key]))
+            .into_iter()
+            .collect()
+    }
+
+    fn decide(&self, prepared: &Prepared, loaded: &[Vec<Row>], at: Time) -> Result<Decision, store::Error> {
+        match (&self.verdict, &prepared.certificate) {
+            (Verdict::Certify(_), Some(certificate)) => match loaded.first().and_then(|rows| rows.first()) {
+                Some(first) => self.reuse(first, prepared, at),
+                None => Ok(self.certify(certificate, prepared, at)),
+            },
+            (Verdict::Record { reason }, _) => Ok(self.keep("received", reason, prepared, at)),
+            (Verdict::Refuse { reason }, _) => Ok(self.keep("failed", reason, prepared, at)),
+            (Verdict::Certify(_), None) => {
+                Ok(self.keep("failed", "no certificate was prepared", prepared, at))
+            }
+        }
+    }
+
+    /// The only check that stands for a rule: the change already has its certificate.
+    fn raised(
+        &self,
+        prepared: &Prepared,
+        raise: &Raise,
+        loaded: &[Vec<Row>],
+        at: Time,
+    ) -> Result<Decision, store::Error> {
+        match loaded.first().and_then(|rows| rows.first()) {
+            Some(first) => self.reuse(first, prepared, at),
+            None => Err(store::Error::Raised(raise.clone())),
+        }
+    }
+
+    fn repeat(&self, repeat: &Repeat, at: Time) -> Vec<Write> {
+        if !self.arrives {
+            return Vec::new();
+        }
+        let mut writes = vec![self.arrive("duplicate_reused", !repeat.same)];
+        if !repeat.same {
+            let mut audit = self.audit("certify.event.payload_differs", "PAYLOAD_DIFFERS");
+            audit.metadata = json!({ "payload_hash": self.arrival.payload_hash.to_hex() });
+            writes.push(audit.write(at, &*self.shared.random));
+        }
+        if !self.shared.announce_repeats.is_empty()
+            && let Some(payload) = announcement_of_repeat(&repeat.outcome)
+        {
+            let row = self.outbox("certify.event.repeat.reused", payload, &self.shared.announce_repeats, at);
+            writes.extend(row.writes(at, &*self.shared.random));
+        }
+        writes
+    }
+
+    fn failed(&self, failure: &Failure, at: Time) -> Vec<Write> {
+        let cause: String = failure.to_string().chars().take(500).collect();
+        let mut writes = self.arrived("failed");
+        writes.push(self.passed(
+            ["received", "processing", "failed"],
+            self.arrival.received_at,
+            at,
+            Some(&cause),
+        ));
+        let cause_row = "update certify_events set cause = $1 where ref = $2";
+        writes.push(Write::one("events.cause", cause_row, values![cause, &self.identity.reference]));
+        writes
+    }
+}
+
+/// Which of the optional facts a row keeps.
+#[derive(Clone, Copy, Default)]
+struct RowFacts<'a> {
+    input: bool,
+    reason: Option<&'a str>,
+    certificate_event: Option<i64>,
+}
+
+impl CertifyEvent {
+    fn issue(&self, terms: &Terms) -> Result<issue::Issued, issue::Error> {
+        let issued_at = self.event.occurred_at.unwrap_or_else(|| self.arrival.received_at.seconds());
+        let run = run::run(&Facts {
+            identity: &self.identity,
+            kind: self.kind,
+            event: &self.event,
+            mode: self.mode,
+            issued_at,
+            fingerprint: self.fingerprint,
+            policy: &self.shared.policy,
+            terms,
+            issuer: &self.shared.issuer,
+        });
+        let slug = self.identity.slug(self.keys.slug_key());
+        issue::issue(slug, run, Time::from_seconds(issued_at), self.keys.active())
+    }
+
+    fn certify(&self, certificate: &Recorded, prepared: &Prepared, at: Time) -> Decision {
+        let links = Links::of(&self.shared.issuer.url, certificate);
+        let summary = self.summary();
+        let outcome = answer::outcome(&self.stem("processed", at), Some((&links, &summary)), None);
+        let mut writes = self.settled_rows("processed", prepared, at, None);
+        let [html, zip, json_hash] = certificate.hashes;
+        let row = values![
+            &certificate.slug,
+            self.change_key(),
+            certificate.run.to_string(),
+            certificate.run_hash,
+            &certificate.key_id,
+            certificate.signature,
+            html,
+            zip,
+            json_hash,
+            certificate.issued_at,
+            at,
+            &self.identity.reference,
+        ];
+        writes.push(Write::one("certificates.insert", sql::CERTIFY, row));
+        let mut audit = self.audit("certify.event.processed", "OK");
+        audit.after_state =
+            json!({ "status": "processed", "version": 1, "run_hash": certificate.run_hash.to_hex() });
+        let payload = self.announcement(&links);
+        Decision {
+            status: "processed",
+            facts: self.row_facts(RowFacts::default()),
+            outcome: Some(outcome),
+            expires_at: None,
+            writes,
+            audit: vec![audit],
+            outbox: vec![self.outbox(
+                "certify.certificate.issue.succeeded",
+                payload,
+                &self.shared.announce,
+                at,
+            )],
+        }
+    }
+
+    /// A second report of a certified change: it points at the first certificate.
+    fn reuse(&self, first: &Row, prepared: &Prepared, at: Time) -> Result<Decision, store::Error> {
+        let (event, reference, body) = (first.int(0)?, first.text(1)?, first.text(2)?);
+        let damaged = |_| store::Error::Corrupt { table: "certify_events", column: "response_body".into() };
+        let kept: Map<String, Json> = serde_json::from_str(body).map_err(damaged)?;
+        let mut audit = self.audit("certify.event.change_reused", "OK");
+        audit.after_state = json!({ "status": "processed", "version": 1, "reused": reference });
+        Ok(Decision {
+            status: "processed",
+            facts: self.row_facts(RowFacts { certificate_event: Some(event), ..RowFacts::default() }),
+            outcome: Some(answer::reused(kept, &self.stem("processed", at), reference)),
+            expires_at: None,
+            writes: self.settled_rows("duplicate_reused", prepared, at, Some(reference)),
+            audit: vec![audit],
+            outbox: Vec::new(),
+        })
+    }
+
+    /// The event is on record, with its reason and without a certificate.
+    fn keep(&self, status: &'static str, reason: &str, prepared: &Prepared, at: Time) -> Decision {
+        let code = if status == "failed" { "REFUSED" } else { "RECORDED" };
+        let mut audit = self.audit("certify.event.recorded", code);
+        audit.after_state = json!({ "status": status, "version": 1 });
+        audit.metadata = json!({ "reason": reason });
+        Decision {
+            status,
+            facts: self.row_facts(RowFacts { input: true, reason: Some(reason), ..RowFacts::default() }),
+            outcome: Some(answer::outcome(&self.stem(status, at), None, Some(reason))),
+            expires_at: None,
+            writes: self.settled_rows(status, prepared, at, Some(reason)),
+            audit: vec![audit],
+            outbox: Vec::new(),
+        }
+    }
+
+    fn stem<'a>(&'a self, status: &'static str, at: Time) -> answer::Stem<'a> {
+        answer::Stem {
+            identity: &self.identity,
+            sid: self.event.subject.session_id.as_deref(),
+            status,
+            mode: self.mode.as_str(),
+            created_at: self.arrival.received_at,
+            updated_at: at,
+            payload_hash: self.arrival.payload_hash,
+        }
+    }
+
+    /// Arrival, states passed through, words to be found by, raw payload.
+    fn settled_rows(
+        &self,
+        verdict: &'static str,
+        prepared: &Prepared,
+        at: Time,
+        note: Option<&str>,
+    ) -> Vec<Write> {
+        let mut writes = self.arrived(verdict);
+        writes.push(match verdict {
+            "received" => self.pass("received", self.arrival.received_at, note),
+            "failed" => self.passed(["received", "processing", "failed"], prepared.began, at, note),
+            _ => self.passed(["received", "processing", "processed"], prepared.began, at, note),
+        });
+        for word in self.words() {
+            let row = values![word, &self.identity.reference];
+            writes.push(Write::any("search.insert", sql::FIND_BY, row));
+        }
+        if let Some(body) = &self.payload {
+            let days = u64::from(self.shared.policy.keep_payload_days.min(400));
+            let until = at.plus(Duration::from_secs(days * 86_400));
+            let row = values![body.to_vec(), until, &self.identity.reference];
+            writes.push(Write::any("payloads.insert", sql::KEEP_PAYLOAD, row));
+        }
+        writes
+    }
+
+    fn arrived(&self, verdict: &'static str) -> Vec<Write> {
+        if self.arrives { vec![self.arrive(verdict, false)] } else { Vec::new() }
+    }
+
+    /// The row of this arrival.
+    pub(crate) fn arrive(&self, verdict: &'static str, differs: bool) -> Write {
+        let Arrival { received_at, source, request_id, trace_id, client_ip, payload_hash } = &self.arrival;
+        let row = values![
+            *received_at,
+            source,
+            verdict,
+            differs,
+            *payload_hash,
+            request_id,
+            trace_id,
+            client_ip.clone(),
+            &self.identity.reference,
+        ];
+        Write::one("arrivals.insert", sql::ARRIVE, row)
+    }
+
+    fn passed(&self, states: [&'static str; 3], began: Time, at: Time, note: Option<&str>) -> Write {
+        let [first, second, third] = states;
+        let received = self.arrival.received_at.min(began);
+        let none = None::<&str>;
+        let reference = &self.identity.reference;
+        let row = values![first, received, none, second, began, none, third, at, note, reference];
+        Write::any("transitions.insert", sql::PASS_THREE, row)
+    }
+
+    fn pass(&self, state: &'static str, at: Time, note: Option<&str>) -> Write {
+        Write::one("transitions.insert", sql::PASS, values![state, at, note, &self.identity.reference])
+    }
+
+    fn row_facts(&self, keep: RowFacts<'_>) -> Vec<Value> {
+        let input = keep.input.then(|| serde_json::to_string(&self.event).unwrap_or_default());
+        values![
+            &self.arrival.source,
+            &self.identity.account,
+            &self.identity.event_id,
+            &self.event.kind,
+            self.mode.as_str(),
+            self.event.occurred_at.map(Time::from_seconds),
+            self.event.subject.session_id.clone(),
+            self.arrival.payload_hash,
+            input,
+            keep.reason,
+            None::<&str>,
+            None::<&str>,
+            keep.certificate_event,
+        ]
+    }
+
+    fn change_key(&self) -> Option<Digest> {
+        let change = self.event.change.as_deref().filter(|_| {
+            self.shared.policy.second_report == SecondReport::Reuse
+                && !door::planted::is("change-key-not-unique")
+        })?;
+        let sub = self.event.account.as_deref().unwrap_or("");
+        let fields = ["change", &self.identity.account, sub, change];
+        Some(Digest::of_fields(&fields.map(str::as_bytes)))
+    }
+
+    fn words(&self) -> Vec<i64> {
+        let subject = &self.event.subject;
+        let mut words = Vec::new();
+        words.extend(subject.session_id.as_deref().map(|sid| word("sid", sid)));
+        words.extend(subject.payment_id.as_deref().map(|payment| word("payment", payment)));
+        words.extend(subject.email.as_deref().map(|email| Digest::of(&self.keys.mail_digest(email)).word()));
+        words
+    }
+
+    fn summary(&self) -> String {
+        let subject = &self.event.subject;
+        let amount = match (subject.amount_minor, &subject.currency) {
+            (Some(minor), Some(currency)) => money::display(minor, currency),
+            _ => "no amount".into(),
+        };
+        format!("{} · {} · {amount} · {}", self.identity.reference, self.event.kind, self.mode.as_str())
+    }
+
+    fn audit(&self, name: &'static str, code: &str) -> AuditRow {
+        let request_id = self.arrival.request_id.clone();
+        let mut row = AuditRow::system(name, "certify_event", self.identity.reference.clone(), request_id);
+        row.trace_id.clone_from(&self.arrival.trace_id);
+        row.idempotency_key = Some(self.identity.reference.clone());
+        row.result_code = code.into();
+        row.client_ip.clone_from(&self.arrival.client_ip);
+        row
+    }
+
+    fn announcement(&self, links: &Links) -> Json {
+        let subject = &self.event.subject;
+        json!({
+            "kind": "issued",
+            "event_id": self.identity.event_id,
+            "ref": self.identity.reference,
+            "sid": subject.session_id,
+            "mode": self.mode.as_str(),
+            "amount": subject.amount_minor.zip(subject.currency.as_deref()).map(|(minor, c)| money::display(minor, c)),
+            "html_url": links.html,
+            "zip_url": links.zip,
+            "json_url": links.json,
+            "before_state": {},
+            "after_state": { "status": "processed" },
+        })
+    }
+
+    fn outbox(&self, name: &'static str, payload: Json, destinations: &[String], at: Time) -> OutboxRow {
+        OutboxRow {
+            event_name: name,
+            object_type: "certify_event",
+            object_id: self.identity.reference.clone(),
+            aggregate_version: 1,
+            request_id: self.arrival.request_id.clone(),
+            payload,
+            occurred_at: at,
+            destinations: destinations.to_vec(),
+        }
+    }
+}
+
+/// The word under which an event is found by a session or payment.
+pub(crate) fn word(kind: &str, text: &str) -> i64 {
+    Digest::of_fields(&[kind.as_bytes(), text.as_bytes()]).word()
+}
+
+fn announcement_of_repeat(outcome: &Outcome) -> Option<Json> {
+    let mut payload: Map<String, Json> = serde_json::from_str(&outcome.body).ok()?;
+    payload.get("html_url")?;
+    payload.retain(|key, _| {
+        ["event_id", "ref", "sid", "mode", "html_url", "zip_url", "json_url"].contains(&key.as_str())
+    });
+    payload.insert("kind".into(), "duplicate".into());
+    payload.insert("before_state".into(), json!({ "status": "processed" }));
+    payload.insert("after_state".into(), json!({ "status": "processed" }));
+    Some(Json::Object(payload))
+}

@@ -1,0 +1,291 @@
+//! A delivery from its first byte to its answer: verify, parse, judge, submit, word the answer.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use door::{Answer, Door, Failure, Key, Submission};
+use kernel::{Clock, Digest};
+use metrics::counter;
+use parking_lot::RwLock;
+use source::{Delivery, Event, Rejection, Source};
+use store::Write;
+
+use crate::answer::{self, Reply};
+use crate::command::{Arrival, CertifyEvent, Shared};
+use crate::identity::{Identity, Plain};
+use crate::keyring::{Folder, Keyring};
+use crate::policy::{CertifiedMode, Policy};
+use crate::run::Issuer;
+use crate::shelf::Shelf;
+use crate::sql;
+
+/// What is told to a sender whose delivery can't be acknowledged yet.
+const COME_AGAIN: Duration = Duration::from_secs(2);
+
+/// One configured endpoint.
+pub struct Endpoint {
+    /// How its sender signs.
+    pub source: Source,
+    /// Whether its account's references are plain.
+    pub plain: Plain,
+    /// Mode of events whose sender states none.
+    pub unstated: CertifiedMode,
+}
+
+/// How AuditVisa is set up.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// What is certified.
+    pub policy: Policy,
+    /// Who issues.
+    pub issuer: Issuer,
+    /// Channels that hear of a new certificate.
+    pub announce: Vec<String>,
+    /// Channels that hear of every repeat; empty by default.
+    pub announce_repeats: Vec<String>,
+    /// How long a twin waits for the first delivery's result.
+    pub wait: Duration,
+}
+
+/// Where a delivery came from, for the audit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Context {
+    /// Id of the HTTP request.
+    pub request_id: String,
+    /// W3C trace id, or the request's id.
+    pub trace_id: String,
+    /// Address of the client, as far as the configured proxies are trusted.
+    pub client_ip: Option<String>,
+}
+
+/// AuditVisa, running.
+pub struct AuditVisa {
+    pub(crate) door: Door,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) folder: Folder,
+    pub(crate) keys: RwLock<Arc<Keyring>>,
+    endpoints: RwLock<Arc<BTreeMap<String, Arc<Endpoint>>>>,
+    wait: Duration,
+}
+
+impl AuditVisa {
+    /// Brings the parts together; keys are loaded, or made at the very first start.
+    ///
+    /// # Errors
+    /// [`crate::keyring::Error`] when the keys can't be used.
+    pub async fn open(
+        door: Door,
+        clock: Arc<dyn Clock>,
+        shelf: Shelf,
+        folder: Folder,
+        settings: Settings,
+    ) -> Result<Self, crate::keyring::Error> {
+        let keys = folder.load(&door).await?;
+        let shared = Shared {
+            shelf,
+            policy: settings.policy,
+            issuer: settings.issuer,
+            announce: settings.announce,
+            announce_repeats: settings.announce_repeats,
+            random: door.random(),
+        };
+        Ok(Self {
+            door,
+            clock,
+            shared: Arc::new(shared),
+            folder,
+            keys: RwLock::new(Arc::new(keys)),
+            endpoints: RwLock::default(),
+            wait: settings.wait,
+        })
+    }
+
+    /// Replaces the endpoints, at start and when secrets are reloaded. Deliveries under way keep theirs.
+    pub fn set_endpoints(&self, endpoints: Vec<Endpoint>) {
+        let named =
+            endpoints.into_iter().map(|endpoint| (endpoint.source.name().to_owned(), Arc::new(endpoint)));
+        *self.endpoints.write() = Arc::new(named.collect());
+    }
+
+    /// The endpoint at `/webhooks/{name}`.
+    #[must_use]
+    pub fn endpoint(&self, name: &str) -> Option<Arc<Endpoint>> {
+        self.endpoints.read().get(name).cloned()
+    }
+
+    /// All endpoints.
+    #[must_use]
+    pub fn endpoints(&self) -> Arc<BTreeMap<String, Arc<Endpoint>>> {
+        Arc::clone(&self.endpoints.read())
+    }
+
+    /// The keys as they are now.
+    #[must_use]
+    pub fn keys(&self) -> Arc<Keyring> {
+        Arc::clone(&self.keys.read())
+    }
+
+    /// The policy.
+    #[must_use]
+    pub fn policy(&self) -> &Policy {
+        &self.shared.policy
+    }
+
+    /// For housekeeping and reads.
+    #[must_use]
+    pub const fn door(&self) -> &Door {
+        &self.door
+    }
+
+    /// Receives a delivery at an endpoint and gives the answer for its sender. The answer is a promise:
+    /// 2xx only when record and arrival are durable.
+    ///
+    /// # Errors
+    /// [`Rejection`] when the signature or the content allows no identity; nothing is written then.
+    pub async fn receive(
+        &self,
+        endpoint: &Endpoint,
+        headers: &[(&str, &[u8])],
+        body: Bytes,
+        context: Context,
+    ) -> Result<Reply, Rejection> {
+        let received_at = self.clock.now();
+        let name = endpoint.source.name().to_owned();
+        let delivery = Delivery { headers, body: &body, now: received_at.seconds() };
+        let event = endpoint.source.open(&delivery).inspect_err(|rejection| {
+            // An attacker must not be able to force writes: a counter, and a log line for operators.
+            counter!("certify_rejected_total", "source" => name.clone(), "code" => rejection.code)
+                .increment(1);
+            tracing::debug!(source = %name, code = rejection.code, "delivery_rejected");
+        })?;
+        let arrival = Arrival {
+            received_at,
+            source: name,
+            request_id: context.request_id,
+            trace_id: context.trace_id,
+            client_ip: context.client_ip,
+            payload_hash: Digest::of(&body),
+        };
+        let kept = (self.shared.policy.keep_payload_days > 0).then_some(body);
+        let command = self.command(endpoint, event, arrival, kept);
+        tracing::debug!(event_id = %command.identity.event_id, r#ref = %command.identity.reference, "event_received");
+        Ok(self.answer(command).await)
+    }
+
+    /// The command for an event that somebody brought.
+    fn command(
+        &self,
+        endpoint: &Endpoint,
+        event: Event,
+        arrival: Arrival,
+        payload: Option<Bytes>,
+    ) -> CertifyEvent {
+        let source = &endpoint.source;
+        let mode = CertifiedMode::of(event.mode, endpoint.unstated);
+        CertifyEvent {
+            shared: Arc::clone(&self.shared),
+            keys: self.keys(),
+            identity: Identity::new(source.account(), &event.id, endpoint.plain),
+            kind: source.kind(),
+            mode,
+            fingerprint: fingerprint(&event),
+            verdict: self.shared.policy.judge(source.name(), source.kind(), &event, mode),
+            event,
+            arrival,
+            payload,
+            arrives: true,
+        }
+    }
+
+    async fn answer(&self, command: CertifyEvent) -> Reply {
+        let identity = command.identity.clone();
+        let source = command.arrival.source.clone();
+        let waiting = command.arrive("processing", false);
+        let key = key(&command);
+        let submission = Submission { key: Some(key), command, wait: self.wait };
+        let reply = match self.door.submit(submission).await {
+            Ok(Answer::Done(done)) => {
+                let row = done.written.row("arrivals.insert");
+                let arrivals = row.and_then(|row| row.int(0).ok()).unwrap_or(1);
+                answer::reply(&done.outcome, done.replayed, arrivals, !done.same)
+            }
+            Ok(Answer::InProgress { durable: true, same: true, retry_after }) => {
+                self.in_progress(&identity, waiting, retry_after).await
+            }
+            Ok(Answer::InProgress { retry_after, .. }) => answer::come_again(
+                "EVENT_IN_PROGRESS",
+                "the first delivery of this event is still being worked on",
+                "该事件的首次投递仍在处理中",
+                retry_after,
+            ),
+            Ok(Answer::Orphaned) => self.orphaned(&identity).await,
+            Ok(Answer::Open(_)) => unavailable(),
+            Err(failure) => self.failed(&identity, &failure),
+        };
+        log(&identity, &source, &reply);
+        reply
+    }
+
+    /// A twin of durable work: its arrival is on record before it is told so.
+    async fn in_progress(&self, identity: &Identity, arrival: Write, retry_after: Duration) -> Reply {
+        match self.door.maintain("arrival", Vec::new(), move |_, _| Ok((vec![arrival], ()))).await {
+            Ok(_) => answer::processing(identity, retry_after),
+            Err(failure) => self.failed(identity, &failure),
+        }
+    }
+
+    /// Recovery comes first; a repeat then finds the result.
+    async fn orphaned(&self, identity: &Identity) -> Reply {
+        tracing::error!(event_id = %identity.event_id, r#ref = %identity.reference, "event_orphaned");
+        answer::come_again(
+            "EVENT_ORPHANED",
+            "the event's record and its certificate's files disagree; an operator must look",
+            "该事件的记录与产物不一致，需要人工核验",
+            COME_AGAIN,
+        )
+    }
+
+    fn failed(&self, identity: &Identity, failure: &Failure) -> Reply {
+        tracing::error!(event_id = %identity.event_id, r#ref = %identity.reference, cause = %failure, "event_failed");
+        unavailable()
+    }
+}
+
+/// The record's key of an event.
+pub(crate) fn key(command: &CertifyEvent) -> Key {
+    Key {
+        table: &sql::EVENTS,
+        values: store::values![&command.identity.reference],
+        fingerprint: command.fingerprint,
+    }
+}
+
+/// Digest of the event's stable fields: canonical, so that neither order nor spacing matters.
+pub(crate) fn fingerprint(event: &Event) -> Digest {
+    // Stable fields are strings, integers and booleans, which always have a canonical form.
+    let canonical = seal::jcs::to_vec(&event.stable).unwrap_or_default();
+    Digest::of_fields(&[event.id.as_bytes(), &canonical])
+}
+
+fn unavailable() -> Reply {
+    answer::come_again(
+        "STORE_UNAVAILABLE",
+        "the delivery could not be kept just now",
+        "暂时无法保存该投递",
+        COME_AGAIN,
+    )
+}
+
+fn log(identity: &Identity, source: &str, reply: &Reply) {
+    let verdict = match (reply.status, reply.replayed) {
+        (200, false) => "event_processed",
+        (200, true) => "event_duplicate_reused",
+        (202, _) => "event_in_progress",
+        _ => "event_not_acknowledged",
+    };
+    counter!("certify_arrivals_total", "source" => source.to_owned(), "verdict" => verdict).increment(1);
+    tracing::info!(event_id = %identity.event_id, r#ref = %identity.reference, source, status = reply.status, "{verdict}");
+}

@@ -1,0 +1,75 @@
+//! The statements of this domain, each once.
+
+use std::sync::LazyLock;
+
+use door::RecordTable;
+
+/// The record table of webhook events.
+pub(crate) static EVENTS: LazyLock<RecordTable> = LazyLock::new(|| {
+    let facts = [
+        "source",
+        "scope",
+        "event_id",
+        "event_type",
+        "mode",
+        "occurred_at",
+        "sid",
+        "payload_hash",
+        "input",
+        "reason",
+        "cause",
+        "mark",
+        "certificate_event",
+    ];
+    RecordTable::new("certify_events", &["ref"], &facts, "certify_steps")
+});
+
+/// $1 received_at, $2 source, $3 verdict, $4 differs in the fingerprint, $5 payload hash, $6 request, $7
+/// trace, $8 address, $9 reference. Whether only the rendering differs is read off the record.
+pub(crate) const ARRIVE: &str = "insert into certify_arrivals (event, n, received_at, source, verdict, differs, payload_hash, request_id, trace_id, client_ip)
+select e.id, coalesce((select max(a.n) from certify_arrivals a where a.event = e.id), 0) + 1, $1, $2, $3,
+  case when $4 = 1 then 'payload' when e.payload_hash = $5 then 'none' else 'rendering' end, $5, $6, $7, $8
+from certify_events e where e.ref = $9
+returning n, differs";
+
+/// $1..$3 state and time and note, and so on three times; $10 reference.
+pub(crate) const PASS_THREE: &str = "insert into certify_transitions (event, n, status, at, note)
+select e.id, coalesce((select max(t.n) from certify_transitions t where t.event = e.id), 0) + v.column1, v.column2, v.column3, v.column4
+from certify_events e, (values (1, $1, $2, $3), (2, $4, $5, $6), (3, $7, $8, $9)) v where e.ref = $10";
+
+/// $1 state, $2 time, $3 note, $4 reference.
+pub(crate) const PASS: &str = "insert into certify_transitions (event, n, status, at, note)
+select e.id, coalesce((select max(t.n) from certify_transitions t where t.event = e.id), 0) + 1, $1, $2, $3
+from certify_events e where e.ref = $4";
+
+/// $1 word, $2 reference.
+pub(crate) const FIND_BY: &str = "insert into certify_search (word, event)
+select $1, id from certify_events where ref = $2 on conflict do nothing";
+
+/// $1 slug, $2 change key, $3 run, $4 run hash, $5 key id, $6 signature, $7..$9 hashes, $10 issued at,
+/// $11 now, $12 reference.
+pub(crate) const CERTIFY: &str = "insert into certify_certificates (event, slug, change_key, run, run_hash, key_id, signature, html_hash, zip_hash, json_hash, issued_at, created_at)
+select id, $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11 from certify_events where ref = $12";
+
+/// $1 change key.
+pub(crate) const CERTIFIED_CHANGE: &str = "select e.id, e.ref, e.response_body from certify_certificates c
+join certify_events e on e.id = c.event where c.change_key = $1";
+
+/// $1 body, $2 until, $3 reference.
+pub(crate) const KEEP_PAYLOAD: &str = "insert into certify_payloads (event, body, keep_until)
+select id, $1, $2 from certify_events where ref = $3 on conflict do nothing";
+
+/// $1 slug.
+pub(crate) const BY_SLUG: &str =
+    "select event, slug, run, run_hash, key_id, signature, html_hash, zip_hash, json_hash, issued_at
+from certify_certificates where slug = $1";
+
+/// $1 event.
+pub(crate) const BY_EVENT: &str =
+    "select event, slug, run, run_hash, key_id, signature, html_hash, zip_hash, json_hash, issued_at
+from certify_certificates where event = $1";
+
+/// $1 after this event, $2 how many.
+pub(crate) const CERTIFICATES_AFTER: &str =
+    "select event, slug, run, run_hash, key_id, signature, html_hash, zip_hash, json_hash, issued_at
+from certify_certificates where event > $1 order by event limit $2";
