@@ -1,0 +1,16 @@
+//! Tests of the door through its public API, with a small domain of its own on a real store.
+
+#[cfg(test)]
+mod commits;
+#[cfg(test)]
+mod domain;
+#[cfg(test)]
+mod failures;
+#[cfg(test)]
+mod leases;
+#[cfg(test)]
+mod races;
+#[cfg(test)]
+mod scene;
+#[cfg(test)]
+mod twins;
