@@ -249,3 +249,28 @@ const fn constraint(extended: i32) -> RaiseKind {
         _ => RaiseKind::Rule,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::ffi;
+
+    use super::*;
+
+    fn committed(extended: i32) -> Error {
+        committing(&rusqlite::Error::SqliteFailure(ffi::Error::new(extended), None))
+    }
+
+    #[test]
+    fn a_commit_that_failed_before_its_last_frame_surely_did_not_happen() {
+        for code in [ffi::SQLITE_FULL, ffi::SQLITE_BUSY, ffi::SQLITE_READONLY, ffi::SQLITE_IOERR_WRITE] {
+            assert!(matches!(committed(code), Error::Unavailable { .. }), "{code}");
+        }
+    }
+
+    #[test]
+    fn a_commit_that_failed_later_may_have_happened() {
+        for code in [ffi::SQLITE_IOERR_FSYNC, ffi::SQLITE_NOMEM, ffi::SQLITE_ERROR, ffi::SQLITE_CORRUPT] {
+            assert!(matches!(committed(code), Error::Indeterminate { .. }), "{code}");
+        }
+    }
+}
