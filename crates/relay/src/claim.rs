@@ -1,0 +1,167 @@
+//! The SQL of the relay: which rows are next, claiming them, and marking how they ended. Rows are found by
+//! state, never by a watermark of ids, since rows commit out of order. Not here: sending.
+//!
+//! While a row is `sending`, its `next_attempt_at` is the end of its lease: one index in the order of time
+//! then finds what is due, whether it waits or has lapsed.
+
+use std::time::Duration;
+
+use kernel::Time;
+use store::{Error, Query, Row, Write, values};
+use uuid::Uuid;
+
+use crate::message::{Message, State};
+
+/// First unfinished row of each object, in the order of their times: a later row of the same object to the
+/// same destination waits, whatever its own time is. Held rows are finished, so they block nothing.
+const HEADS: &str = "select d.id, d.status, d.fence, d.attempt, d.next_attempt_at, o.event_id, o.event_name,
+  o.object_type, o.object_id, o.request_id, o.payload, o.occurred_at
+from outbox_deliveries d
+cross join outbox o
+where o.id = d.outbox_id
+  and d.status in ('pending', 'sending')
+  and d.destination = $1
+  and not exists (
+    select 1
+    from outbox_deliveries e
+    where e.object_key = d.object_key
+      and e.destination = d.destination
+      and e.outbox_id < d.outbox_id
+      and e.status in ('pending', 'sending'))
+order by d.next_attempt_at
+limit $2";
+
+const CLAIM: &str = "update outbox_deliveries
+set status = 'sending', attempt = $1, fence = $2, claimed_by = $3, claimed_until = $4,
+  next_attempt_at = $5, updated_at = $6
+where id = $7 and fence = $8 and status in ('pending', 'sending')";
+
+const END: &str = "update outbox_deliveries
+set status = $1, next_attempt_at = $2, fence = $3, claimed_by = null, claimed_until = null, outcome = $4,
+  error = coalesce($5, error), updated_at = $6
+where id = $7 and fence = $8 and status in ('pending', 'sending')";
+
+/// The heads of a destination, due or not.
+pub(crate) fn heads(destination: &str, limit: u32) -> Query {
+    Query::new("relay.heads", HEADS, values![destination, i64::from(limit)])
+}
+
+/// When a head is to be looked at.
+pub(crate) fn due_at(head: &Row) -> Result<Time, Error> {
+    head.time(4)
+}
+
+/// Whether a head is claimed by somebody.
+pub(crate) fn is_sending(head: &Row) -> Result<bool, Error> {
+    Ok(head.text(1)? == State::Sending.as_str())
+}
+
+/// By whom, for how long, and with which limits a claim is made.
+#[derive(Clone, Debug)]
+pub(crate) struct Terms {
+    pub(crate) node: [u8; 16],
+    pub(crate) lease: Duration,
+    pub(crate) attempts_max: i64,
+    pub(crate) retakes: bool,
+    /// Messages that may be sent now.
+    pub(crate) permits: u32,
+}
+
+/// What a claim took, and what it had to give up on the way.
+#[derive(Debug, Default)]
+pub(crate) struct Claimed {
+    pub(crate) messages: Vec<(Message, Fence)>,
+    pub(crate) ended: Vec<State>,
+}
+
+/// Which claim of a row somebody holds; another claim has another number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fence(i64);
+
+/// Decides over the heads that are due at `now`.
+pub(crate) fn plan(heads: &[Row], now: Time, terms: &Terms) -> Result<(Vec<Write>, Claimed), Error> {
+    let (mut writes, mut claimed) = (Vec::new(), Claimed::default());
+    for head in heads {
+        if due_at(head)? > now {
+            continue;
+        }
+        let (id, fence, attempt) = (head.int(0)?, head.int(2)?, head.int(3)?);
+        let next = fence.saturating_add(1);
+        let end = |state, cause: String| End { state, at: now, outcome: None, error: Some(cause) };
+        let lapsed = is_sending(head)?;
+        let end = if lapsed && !terms.retakes {
+            let cause = "the sender stopped, or took longer than its lease; the message may have arrived";
+            end(State::Uncertain, cause.into())
+        } else if attempt >= terms.attempts_max {
+            let last = if lapsed { "the end of the last one is not known" } else { "no more are allowed" };
+            end(State::Dead, format!("gave up after {attempt} attempts: {last}"))
+        } else {
+            match message(head, id, attempt.saturating_add(1)) {
+                Ok(_) if claimed.messages.len() >= terms.permits as usize => continue,
+                Ok(message) => {
+                    writes.push(claim(&message, next, now, terms));
+                    claimed.messages.push((message, Fence(next)));
+                    continue;
+                }
+                // One damaged row must not stop the others.
+                Err(error) => end(State::Dead, format!("the row can't be read: {error}")),
+            }
+        };
+        claimed.ended.push(end.state);
+        writes.push(end.write(id, Fence(fence), next, now));
+    }
+    Ok((writes, claimed))
+}
+
+fn claim(message: &Message, fence: i64, now: Time, terms: &Terms) -> Write {
+    let until = now.plus(terms.lease);
+    let row = values![
+        message.attempt,
+        fence,
+        terms.node,
+        until,
+        until,
+        now,
+        message.delivery_id,
+        fence.saturating_sub(1),
+    ];
+    Write::one("relay.claim", CLAIM, row)
+}
+
+fn message(head: &Row, delivery_id: i64, attempt: i64) -> Result<Message, Error> {
+    let damaged = |column: &str| Error::Corrupt { table: "outbox", column: column.into() };
+    Ok(Message {
+        delivery_id,
+        event_id: Uuid::from_slice(head.bytes(5)?).map_err(|_| damaged("event_id"))?,
+        event_name: head.text(6)?.to_owned(),
+        object_type: head.text(7)?.to_owned(),
+        object_id: head.text(8)?.to_owned(),
+        request_id: head.text(9)?.to_owned(),
+        payload: serde_json::from_str(head.text(10)?).map_err(|_| damaged("payload"))?,
+        occurred_at: head.time(11)?,
+        attempt,
+    })
+}
+
+/// How an attempt is written down.
+#[derive(Clone, Debug)]
+pub(crate) struct End {
+    pub(crate) state: State,
+    /// When it is due again, where it is.
+    pub(crate) at: Time,
+    pub(crate) outcome: Option<String>,
+    /// Redacted; `None` keeps what an earlier attempt left.
+    pub(crate) error: Option<String>,
+}
+
+impl End {
+    /// The mark of the claim's holder. It hits no row when somebody else has claimed the row meanwhile.
+    pub(crate) fn mark(self, id: i64, fence: Fence, now: Time) -> Write {
+        self.write(id, fence, fence.0, now)
+    }
+
+    fn write(self, id: i64, held: Fence, fence: i64, now: Time) -> Write {
+        let row = values![self.state.as_str(), self.at, fence, self.outcome, self.error, now, id, held.0];
+        Write::one("relay.end", END, row)
+    }
+}
