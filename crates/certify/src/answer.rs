@@ -110,6 +110,11 @@ pub(crate) fn reused(kept: Map<String, Json>, stem: &Stem<'_>, first: &str) -> O
     Outcome { code: 200, body: Json::Object(map).to_string() }
 }
 
+/// Whether an outcome is a second report's, with the first one's certificate.
+pub(crate) fn points_elsewhere(body: &str) -> bool {
+    body.contains("\"same_change_as\":")
+}
+
 /// How this arrival's answer is headed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Heading {
@@ -123,7 +128,7 @@ impl Heading {
     /// From the outcome's own text: what kind of result is it?
     pub(crate) fn of(body: &str, replayed: bool) -> Self {
         let certified = body.contains("\"html_url\":");
-        let second = body.contains("\"same_change_as\":");
+        let second = points_elsewhere(body);
         match (certified, replayed || second) {
             (true, true) => Self::Reused,
             (true, false) => Self::Processed,

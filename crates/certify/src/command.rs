@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use door::{AuditRow, Command, Decision, Failure, OutboxRow, Repeat, Steps};
+use door::{AuditRow, Command, Decision, Door, Failure, OutboxRow, Repeat, Steps};
 use kernel::{Digest, Fingerprint, Outcome, Time};
 use serde_json::{Map, Value as Json, json};
 use source::{Event, Kind};
@@ -42,8 +42,8 @@ pub(crate) struct Shared {
     pub(crate) announce: Vec<String>,
     /// Channels that hear of each repeat; empty unless switched on.
     pub(crate) announce_repeats: Vec<String>,
-    /// Source of ids for outbox rows of repeats.
-    pub(crate) random: Arc<dyn kernel::Random>,
+    /// For reads before the transaction, and ids of rows that repeats leave behind.
+    pub(crate) door: Door,
 }
 
 /// The command.
@@ -81,6 +81,9 @@ impl Command for CertifyEvent {
             return Ok(Prepared { certificate: None, began });
         };
         tracing::debug!(event_id = %self.identity.event_id, r#ref = %self.identity.reference, "event_processing_started");
+        if self.change_is_certified().await? {
+            return Ok(Prepared { certificate: None, began });
+        }
         let failed = |step, cause: issue::Error| Failure::Step { step, cause: cause.to_string() };
         let issued = self.issue(terms).map_err(|cause| failed("building the certificate", cause))?;
         let slug = issued.recorded.slug.clone();
@@ -104,16 +107,16 @@ impl Command for CertifyEvent {
     }
 
     fn decide(&self, prepared: &Prepared, loaded: &[Vec<Row>], at: Time) -> Result<Decision, store::Error> {
-        match (&self.verdict, &prepared.certificate) {
-            (Verdict::Certify(_), Some(certificate)) => match loaded.first().and_then(|rows| rows.first()) {
-                Some(first) => self.reuse(first, prepared, at),
-                None => Ok(self.certify(certificate, prepared, at)),
-            },
-            (Verdict::Record { reason }, _) => Ok(self.keep("received", reason, prepared, at)),
-            (Verdict::Refuse { reason }, _) => Ok(self.keep("failed", reason, prepared, at)),
-            (Verdict::Certify(_), None) => {
-                Ok(self.keep("failed", "no certificate was prepared", prepared, at))
+        let first = loaded.first().and_then(|rows| rows.first());
+        match (&self.verdict, &prepared.certificate, first) {
+            (Verdict::Certify(_), _, Some(first)) => self.reuse(first, prepared, at),
+            (Verdict::Certify(_), Some(certificate), None) => Ok(self.certify(certificate, prepared, at)),
+            // Nothing was prepared because the change had its certificate, and certificates don't vanish.
+            (Verdict::Certify(_), None, None) => {
+                Err(store::Error::Corrupt { table: "certify_certificates", column: "change_key".into() })
             }
+            (Verdict::Record { reason }, ..) => Ok(self.keep("received", reason, prepared, at)),
+            (Verdict::Refuse { reason }, ..) => Ok(self.keep("failed", reason, prepared, at)),
         }
     }
 
@@ -139,13 +142,13 @@ impl Command for CertifyEvent {
         if !repeat.same {
             let mut audit = self.audit("certify.event.payload_differs", "PAYLOAD_DIFFERS");
             audit.metadata = json!({ "payload_hash": self.arrival.payload_hash.to_hex() });
-            writes.push(audit.write(at, &*self.shared.random));
+            writes.push(audit.write(at, &*self.shared.door.random()));
         }
         if !self.shared.announce_repeats.is_empty()
             && let Some(payload) = announcement_of_repeat(&repeat.outcome)
         {
             let row = self.outbox("certify.event.repeat.reused", payload, &self.shared.announce_repeats, at);
-            writes.extend(row.writes(at, &*self.shared.random));
+            writes.extend(row.writes(at, &*self.shared.door.random()));
         }
         writes
     }
@@ -174,6 +177,19 @@ struct RowFacts<'a> {
 }
 
 impl CertifyEvent {
+    fn by_change(&self) -> Option<Query> {
+        let key = self.change_key().filter(|_| self.prepares())?;
+        Some(Query::new("certificates.by_change", sql::CERTIFIED_CHANGE, values![key]))
+    }
+
+    /// A plain look that spares building what would not be used; the transaction looks again.
+    async fn change_is_certified(&self) -> Result<bool, Failure> {
+        match self.by_change() {
+            Some(query) => Ok(!self.shared.door.store().query(query).await?.is_empty()),
+            None => Ok(false),
+        }
+    }
+
     fn issue(&self, terms: &Terms) -> Result<issue::Issued, issue::Error> {
         let issued_at = self.event.occurred_at.unwrap_or_else(|| self.arrival.received_at.seconds());
         let run = run::run(&Facts {

@@ -18,7 +18,7 @@ use crate::identity::{Identity, Plain};
 use crate::keyring::{Folder, Keyring};
 use crate::policy::{CertifiedMode, Policy};
 use crate::run::Issuer;
-use crate::shelf::Shelf;
+use crate::shelf::{Form, Shelf};
 use crate::sql;
 
 /// What is told to a sender whose delivery can't be acknowledged yet.
@@ -90,7 +90,7 @@ impl AuditVisa {
             issuer: settings.issuer,
             announce: settings.announce,
             announce_repeats: settings.announce_repeats,
-            random: door.random(),
+            door: door.clone(),
         };
         Ok(Self {
             door,
@@ -204,12 +204,16 @@ impl AuditVisa {
         let identity = command.identity.clone();
         let source = command.arrival.source.clone();
         let waiting = command.arrive("processing", false);
+        let slug = command.identity.slug(command.keys.slug_key());
         let key = key(&command);
         let submission = Submission { key: Some(key), command, wait: self.wait };
         let reply = match self.door.submit(submission).await {
             Ok(Answer::Done(done)) => {
                 let row = done.written.row("arrivals.insert");
                 let arrivals = row.and_then(|row| row.int(0).ok()).unwrap_or(1);
+                if !done.replayed && answer::points_elsewhere(&done.outcome.body) {
+                    self.discard_unused(&slug).await;
+                }
                 answer::reply(&done.outcome, done.replayed, arrivals, !done.same)
             }
             Ok(Answer::InProgress { durable: true, same: true, retry_after }) => {
@@ -227,6 +231,16 @@ impl AuditVisa {
         };
         log(&identity, &source, &reply);
         reply
+    }
+
+    /// The loser of a race over one change built files that no record names.
+    async fn discard_unused(&self, slug: &str) {
+        for form in Form::ALL {
+            if let Err(cause) = self.shared.shelf.remove(slug, form).await {
+                // Recovery removes it later.
+                tracing::warn!(slug, %cause, "delivery_not_removed");
+            }
+        }
     }
 
     /// A twin of durable work: its arrival is on record before it is told so.

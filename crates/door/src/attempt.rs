@@ -81,7 +81,11 @@ impl<C: Command> Work for Attempt<C> {
 
     fn settled(mut self: Box<Self>, end: Result<Written, Error>) {
         let seen = self.seen.take().unwrap_or(Seen::MustRun);
-        if let Some(answer) = self.answer.take() {
+        let answer = self.answer.take();
+        // The command may own the store: it goes before the answer, so that whoever asked is the last
+        // owner and closes the store in its own time.
+        drop(self);
+        if let Some(answer) = answer {
             // The submission's task waits for this; it may only be gone with the whole runtime.
             let _ = answer.send(end.map(|written| (seen, written)));
         }

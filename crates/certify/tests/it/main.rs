@@ -1,0 +1,8 @@
+//! AuditVisa on the real store, in a folder of its own, with a clock that stands still.
+
+#![expect(clippy::expect_used, clippy::indexing_slicing, reason = "a test that can't go on says why")]
+
+mod acts;
+mod house;
+mod intake;
+mod recovery;
