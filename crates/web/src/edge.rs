@@ -1,0 +1,178 @@
+//! What stands around every handler: the request's id, its trace and client, panics, problems written out,
+//! the meters. And what all handlers share.
+
+use std::any::Any;
+use std::convert::Infallible;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use axum::extract::{ConnectInfo, MatchedPath, Request};
+use axum::http::HeaderValue;
+use axum::http::header::{HeaderName, X_CONTENT_TYPE_OPTIONS};
+use axum::response::{IntoResponse, Response};
+use certify::AuditVisa;
+use futures::FutureExt as _;
+use ipnet::IpNet;
+use kernel::Clock;
+use metrics_exporter_prometheus::PrometheusHandle;
+use tower::{Layer, Service};
+
+use crate::arrival::{self, Arrived, Ids, REQUEST_ID, TRACEPARENT};
+use crate::codes::INTERNAL_ERROR;
+use crate::health::Check;
+use crate::meters::{self, Meters};
+use crate::problem::Problem;
+use crate::token::Tokens;
+
+/// What the router needs. Cheap parts are shared.
+pub struct State {
+    /// AuditVisa, open.
+    pub visa: Arc<AuditVisa>,
+    /// The server's clock.
+    pub clock: Arc<dyn Clock>,
+    /// Who may act as an operator.
+    pub tokens: Tokens,
+    /// What `/metrics` prints; without it the route answers 404.
+    pub metrics: Option<PrometheusHandle>,
+    /// Sizes and times.
+    pub limits: Limits,
+    /// Proxies whose `X-Forwarded-For` is believed. None by default.
+    pub trusted_proxies: Vec<IpNet>,
+    /// What `/readyz` asks besides the store.
+    pub checks: Vec<Check>,
+}
+
+/// Sizes and times of requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Largest webhook body, bytes. Events are a few KiB; the largest that a sender documents is 256 KiB.
+    pub webhook_body: usize,
+    /// Largest operator body except an import's, bytes.
+    pub operator_body: usize,
+    /// Largest import in one request, bytes.
+    pub import_body: usize,
+    /// Time for a webhook's body to arrive. Shorter than `answer`, so that a slow body is told so.
+    pub webhook_body_within: Duration,
+    /// Time for any other body to arrive.
+    pub body_within: Duration,
+    /// Time for a webhook's whole answer, its body included. Some senders stop waiting at 5 s.
+    pub answer_within: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            webhook_body: 256 * 1024,
+            operator_body: 64 * 1024,
+            import_body: 16 * 1024 * 1024,
+            webhook_body_within: Duration::from_secs(3),
+            body_within: Duration::from_secs(30),
+            answer_within: Duration::from_secs(4),
+        }
+    }
+}
+
+/// What all handlers share.
+pub(crate) struct Edge {
+    pub(crate) visa: Arc<AuditVisa>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) tokens: Tokens,
+    pub(crate) metrics: Option<PrometheusHandle>,
+    pub(crate) limits: Limits,
+    pub(crate) checks: Vec<Check>,
+    trusted_proxies: Vec<IpNet>,
+    ids: Ids,
+    meters: Meters,
+}
+
+impl Edge {
+    pub(crate) fn new(state: State) -> Self {
+        let ids = Ids::new(&*state.visa.door().random());
+        Self {
+            visa: state.visa,
+            clock: state.clock,
+            tokens: state.tokens,
+            metrics: state.metrics,
+            limits: state.limits,
+            checks: state.checks,
+            trusted_proxies: state.trusted_proxies,
+            ids,
+            meters: Meters::new(),
+        }
+    }
+}
+
+/// Puts [`Around`] around each route.
+#[derive(Clone)]
+pub(crate) struct AroundLayer(pub(crate) Arc<Edge>);
+
+impl<S> Layer<S> for AroundLayer {
+    type Service = Around<S>;
+
+    fn layer(&self, inner: S) -> Around<S> {
+        Around { inner, edge: Arc::clone(&self.0) }
+    }
+}
+
+/// A route with what stands around every handler.
+#[derive(Clone)]
+pub(crate) struct Around<S> {
+    inner: S,
+    edge: Arc<Edge>,
+}
+
+impl<S> Service<Request> for Around<S>
+where
+    S: Service<Request, Response = Response, Error = Infallible>,
+    S::Future: Send + 'static,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, mut request: Request) -> Self::Future {
+        let started = Instant::now();
+        let edge = Arc::clone(&self.edge);
+        let route = request.extensions().get::<MatchedPath>().map_or(0, |path| meters::route(path.as_str()));
+        let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0.ip());
+        let request_id = edge.ids.of(request.headers());
+        let (echo, trace_id) = arrival::traceparent(request.headers()).unzip();
+        let client = arrival::client(peer, request.headers(), &edge.trusted_proxies);
+        request.extensions_mut().insert(Arrived { request_id: request_id.clone(), trace_id, client });
+        let answer = AssertUnwindSafe(self.inner.call(request)).catch_unwind();
+        Box::pin(async move {
+            let mut response = match answer.await {
+                Ok(Ok(response)) => response,
+                Ok(Err(never)) => match never {},
+                Err(panic) => panicked(&*panic, &request_id),
+            };
+            Problem::write_out(&mut response, &request_id);
+            let headers = response.headers_mut();
+            headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+            if let Ok(id) = HeaderValue::try_from(request_id) {
+                headers.insert(HeaderName::from_static(REQUEST_ID), id);
+            }
+            if let Some(echo) = echo {
+                headers.insert(HeaderName::from_static(TRACEPARENT), echo);
+            }
+            edge.meters.count(route, response.status().as_u16(), started.elapsed());
+            Ok(response)
+        })
+    }
+}
+
+fn panicked(panic: &(dyn Any + Send), request_id: &str) -> Response {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no text");
+    tracing::error!(request_id, cause = text, "request_panicked");
+    Problem::new(INTERNAL_ERROR).into_response()
+}

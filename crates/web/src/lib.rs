@@ -1,0 +1,73 @@
+//! The HTTP edge: webhooks in, certificates out, operators' orders, health. Everything that comes from
+//! outside is bounded in size and time here, and every error leaves in one shape.
+//!
+//! Modules in reading order: [`codes`] (every error there is), [`problem`] (how an error is written),
+//! `arrival` (request id, trace, client), `edge` (what stands around every handler), `webhook`, `delivery`,
+//! [`token`] and `operator` (who may order what), `admin`, [`health`], `meters`, [`serve`] and [`tls`]
+//! (sockets).
+//!
+//! [`router`] depends on no socket: the command line calls it in its own process.
+//!
+//! Not here: what an event means (`certify`), configuration files and start-up (`onceseal`).
+
+pub mod codes;
+pub mod health;
+pub mod problem;
+pub mod serve;
+pub mod tls;
+pub mod token;
+
+mod admin;
+mod arrival;
+mod body;
+mod delivery;
+mod edge;
+mod meters;
+mod operator;
+mod webhook;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::{get, post};
+
+pub use edge::{Limits, State};
+pub use meters::recorder;
+pub use serve::{ServeSettings, Stopped, serve};
+
+use crate::codes::{METHOD_NOT_ALLOWED, ROUTE_UNKNOWN};
+use crate::edge::{AroundLayer, Edge};
+use crate::problem::Problem;
+
+/// All routes. Works with or without a connection: where an
+/// [`axum::extract::ConnectInfo`]`<SocketAddr>` is in the request, it is the peer.
+pub fn router(state: State) -> Router {
+    let edge = Arc::new(Edge::new(state));
+    Router::new()
+        .route("/webhooks/{source}", post(webhook::receive))
+        .route("/d/{file}", get(delivery::fetch))
+        .route("/.well-known/onceseal/keys.json", get(delivery::keys))
+        .route("/healthz", get(health::alive))
+        .route("/readyz", get(health::ready))
+        .route("/metrics", get(health::metrics))
+        .nest("/api/v1/certify", orders())
+        .method_not_allowed_fallback(async || Problem::new(METHOD_NOT_ALLOWED))
+        .fallback(async || Problem::new(ROUTE_UNKNOWN))
+        .layer(AroundLayer(Arc::clone(&edge)))
+        .with_state(edge)
+}
+
+fn orders() -> Router<Arc<Edge>> {
+    Router::new()
+        .route("/events", get(operator::events))
+        .route("/events/{event}", get(operator::event))
+        .route("/events/{event}/retry", post(operator::retry))
+        .route("/events/{event}/inspect", get(operator::inspect))
+        .route("/events/{event}/erase", post(operator::erase))
+        .route("/status", get(operator::status))
+        .route("/reconcile", post(admin::reconcile))
+        .route("/keys/rotate", post(admin::rotate_keys))
+        .route("/backup", post(admin::backup))
+        .route("/tokens", get(operator::tokens).post(operator::issue))
+        .route("/tokens/{name}/revoke", post(operator::revoke))
+}
