@@ -6,8 +6,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
 use store::{Error, Query, Row, Value, values};
 
-use crate::command::word;
 use crate::intake::AuditVisa;
+use crate::rows::word;
 use crate::shelf::Form;
 
 /// Most events on one page of a list.

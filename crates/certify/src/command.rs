@@ -2,7 +2,6 @@
 //! behind. Atomic form: files are built and stand complete before the one commit.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use door::{AuditRow, Command, Decision, Door, Failure, OutboxRow, Repeat, Steps};
@@ -17,6 +16,7 @@ use crate::issue::{self, Recorded};
 use crate::keyring::Keyring;
 use crate::money;
 use crate::policy::{CertifiedMode, Policy, SecondReport, Terms, Verdict};
+use crate::rows::RowFacts;
 use crate::run::{self, Facts, Issuer};
 use crate::shelf::Shelf;
 use crate::sql;
@@ -65,7 +65,7 @@ pub(crate) struct CertifyEvent {
 /// What stands ready before the transaction: a certificate whose files are on the shelf, or nothing.
 pub(crate) struct Prepared {
     certificate: Option<Recorded>,
-    began: Time,
+    pub(crate) began: Time,
 }
 
 impl Command for CertifyEvent {
@@ -166,14 +166,6 @@ impl Command for CertifyEvent {
         writes.push(Write::one("events.cause", cause_row, values![cause, &self.identity.reference]));
         writes
     }
-}
-
-/// Which of the optional facts a row keeps.
-#[derive(Clone, Copy, Default)]
-struct RowFacts<'a> {
-    input: bool,
-    reason: Option<&'a str>,
-    certificate_event: Option<i64>,
 }
 
 impl CertifyEvent {
@@ -295,86 +287,6 @@ impl CertifyEvent {
         }
     }
 
-    /// Arrival, states passed through, words to be found by, raw payload.
-    fn settled_rows(
-        &self,
-        verdict: &'static str,
-        prepared: &Prepared,
-        at: Time,
-        note: Option<&str>,
-    ) -> Vec<Write> {
-        let mut writes = self.arrived(verdict);
-        writes.push(match verdict {
-            "received" => self.pass("received", self.arrival.received_at, note),
-            "failed" => self.passed(["received", "processing", "failed"], prepared.began, at, note),
-            _ => self.passed(["received", "processing", "processed"], prepared.began, at, note),
-        });
-        for word in self.words() {
-            let row = values![word, &self.identity.reference];
-            writes.push(Write::any("search.insert", sql::FIND_BY, row));
-        }
-        if let Some(body) = &self.payload {
-            let days = u64::from(self.shared.policy.keep_payload_days.min(400));
-            let until = at.plus(Duration::from_secs(days * 86_400));
-            let row = values![body.to_vec(), until, &self.identity.reference];
-            writes.push(Write::any("payloads.insert", sql::KEEP_PAYLOAD, row));
-        }
-        writes
-    }
-
-    fn arrived(&self, verdict: &'static str) -> Vec<Write> {
-        if self.arrives { vec![self.arrive(verdict, false)] } else { Vec::new() }
-    }
-
-    /// The row of this arrival.
-    pub(crate) fn arrive(&self, verdict: &'static str, differs: bool) -> Write {
-        let Arrival { received_at, source, request_id, trace_id, client_ip, payload_hash } = &self.arrival;
-        let row = values![
-            *received_at,
-            source,
-            verdict,
-            differs,
-            *payload_hash,
-            request_id,
-            trace_id,
-            client_ip.clone(),
-            &self.identity.reference,
-        ];
-        Write::one("arrivals.insert", sql::ARRIVE, row)
-    }
-
-    fn passed(&self, states: [&'static str; 3], began: Time, at: Time, note: Option<&str>) -> Write {
-        let [first, second, third] = states;
-        let received = self.arrival.received_at.min(began);
-        let none = None::<&str>;
-        let reference = &self.identity.reference;
-        let row = values![first, received, none, second, began, none, third, at, note, reference];
-        Write::any("transitions.insert", sql::PASS_THREE, row)
-    }
-
-    fn pass(&self, state: &'static str, at: Time, note: Option<&str>) -> Write {
-        Write::one("transitions.insert", sql::PASS, values![state, at, note, &self.identity.reference])
-    }
-
-    fn row_facts(&self, keep: RowFacts<'_>) -> Vec<Value> {
-        let input = keep.input.then(|| serde_json::to_string(&self.event).unwrap_or_default());
-        values![
-            &self.arrival.source,
-            &self.identity.account,
-            &self.identity.event_id,
-            &self.event.kind,
-            self.mode.as_str(),
-            self.event.occurred_at.map(Time::from_seconds),
-            self.event.subject.session_id.clone(),
-            self.arrival.payload_hash,
-            input,
-            keep.reason,
-            None::<&str>,
-            None::<&str>,
-            keep.certificate_event,
-        ]
-    }
-
     fn change_key(&self) -> Option<Digest> {
         let change = self.event.change.as_deref().filter(|_| {
             self.shared.policy.second_report == SecondReport::Reuse
@@ -383,15 +295,6 @@ impl CertifyEvent {
         let sub = self.event.account.as_deref().unwrap_or("");
         let fields = ["change", &self.identity.account, sub, change];
         Some(Digest::of_fields(&fields.map(str::as_bytes)))
-    }
-
-    fn words(&self) -> Vec<i64> {
-        let subject = &self.event.subject;
-        let mut words = Vec::new();
-        words.extend(subject.session_id.as_deref().map(|sid| word("sid", sid)));
-        words.extend(subject.payment_id.as_deref().map(|payment| word("payment", payment)));
-        words.extend(subject.email.as_deref().map(|email| Digest::of(&self.keys.mail_digest(email)).word()));
-        words
     }
 
     fn summary(&self) -> String {
@@ -442,11 +345,6 @@ impl CertifyEvent {
             destinations: destinations.to_vec(),
         }
     }
-}
-
-/// The word under which an event is found by a session or payment.
-pub(crate) fn word(kind: &str, text: &str) -> i64 {
-    Digest::of_fields(&[kind.as_bytes(), text.as_bytes()]).word()
 }
 
 fn announcement_of_repeat(outcome: &Outcome) -> Option<Json> {

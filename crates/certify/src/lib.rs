@@ -30,6 +30,7 @@ pub mod shelf;
 mod adopt;
 mod check;
 mod command;
+mod rows;
 mod sql;
 
 pub use intake::{AuditVisa, Context, Endpoint, Settings};

@@ -21,7 +21,6 @@ const PORT: &str = "ONCESEAL_TRACEE_PORT";
 
 /// The tracee. Run as a test it has no role and ends at once.
 #[test]
-#[ignore = "it is the traced program of the other tests"]
 fn tracee() {
     let Ok(role) = std::env::var(ROLE) else { return };
     let known = [power::play, kill::play, served::play, sqlite::play];
@@ -31,7 +30,7 @@ fn tracee() {
 /// This binary in a role, its working directory in `folder`.
 fn tracee_in(folder: &Path, role: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "trace::tests::tracee", "--ignored", "--nocapture"]);
+    command.args(["--exact", "trace::tests::tracee", "--nocapture"]);
     command.current_dir(folder).env(ROLE, role).stdin(Stdio::null()).stdout(Stdio::null());
     command
 }
