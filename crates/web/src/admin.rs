@@ -1,20 +1,41 @@
-//! Orders that concern the whole house: reconcile, rotate keys, back up.
+//! Orders that concern the whole house: reconcile, check, export and import, rotate keys, back up.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::Uri;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName};
+use axum::http::{HeaderValue, Uri};
+use axum::response::IntoResponse as _;
+use serde_json::Value as Json;
 
+use crate::body;
+use crate::codes::CONTENT_TYPE_UNSUPPORTED;
 use crate::edge::Edge;
-use crate::operator::{Answer, input, nothing_asked, nothing_left, shown, text, unusable};
+use crate::operator::{
+    Answer, asked, input, is_type, nothing_asked, nothing_left, number, shown, text, unusable,
+};
+use crate::problem::Problem;
 use crate::token::Operator;
 
 type Shared = State<Arc<Edge>>;
 
+/// Header of an export's page: what to give as `after` for the next one. Absent on the last page.
+pub const NEXT_AFTER: &str = "onceseal-next-after";
+/// One JSON object a line.
+const NDJSON: &str = "application/x-ndjson";
+/// Lines of an export in one answer.
+const EXPORT_PAGE: u32 = 500;
+
 pub(crate) async fn reconcile(operator: Operator, State(edge): Shared, uri: Uri) -> Answer {
     nothing_asked(&uri)?;
     Ok(shown(&edge.visa.reconcile(&operator.name).await?))
+}
+
+pub(crate) async fn check(_operator: Operator, State(edge): Shared, uri: Uri) -> Answer {
+    nothing_asked(&uri)?;
+    Ok(shown(&edge.visa.check().await?))
 }
 
 pub(crate) async fn rotate_keys(operator: Operator, State(edge): Shared, uri: Uri) -> Answer {
@@ -31,4 +52,36 @@ pub(crate) async fn backup(operator: Operator, State(edge): Shared, request: Req
     }
     tracing::info!(operator = %operator.name, "backup_requested");
     Ok(shown(&edge.visa.backup(to).await?))
+}
+
+pub(crate) async fn export(_operator: Operator, State(edge): Shared, uri: Uri) -> Answer {
+    let asked = asked(uri.query().unwrap_or_default(), &["after"])?;
+    let after = number(&asked, "after")?.unwrap_or(0);
+    let (lines, next) = edge.visa.export_page(after, EXPORT_PAGE).await?;
+    let text: String = lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
+    let headers = [
+        (CONTENT_TYPE, HeaderValue::from_static(NDJSON)),
+        (CACHE_CONTROL, HeaderValue::from_static("no-store")),
+    ];
+    let mut response = (headers, Body::from(text)).into_response();
+    if let Some(next) = next {
+        response.headers_mut().insert(HeaderName::from_static(NEXT_AFTER), HeaderValue::from(next));
+    }
+    Ok(response)
+}
+
+pub(crate) async fn import(operator: Operator, State(edge): Shared, request: Request) -> Answer {
+    let (parts, content) = request.into_parts();
+    let mut asked = asked(parts.uri.query().unwrap_or_default(), &["source"])?;
+    let Some(Json::String(source)) = asked.remove("source") else {
+        return Err(unusable("?source= must name the source whose events these are"));
+    };
+    body::unencoded(&parts.headers)?;
+    if !is_type(&parts.headers, NDJSON.as_bytes()) {
+        return Err(Problem::new(CONTENT_TYPE_UNSUPPORTED).saying("send the lines as application/x-ndjson"));
+    }
+    let bytes = body::read(content, edge.limits.import_body, edge.limits.body_within).await?;
+    let text = std::str::from_utf8(&bytes).map_err(|_| unusable("the body is not UTF-8"))?;
+    let lines = text.lines().map(ToOwned::to_owned).collect();
+    Ok(shown(&edge.visa.import(&source, lines, &operator.name).await?))
 }

@@ -22,6 +22,7 @@ use kernel::Clock;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tower::{Layer, Service};
 
+use crate::announcements::Announcements;
 use crate::arrival::{self, Arrived, Ids, REQUEST_ID, TRACEPARENT};
 use crate::codes::INTERNAL_ERROR;
 use crate::health::Check;
@@ -45,6 +46,8 @@ pub struct State {
     pub trusted_proxies: Vec<IpNet>,
     /// What `/readyz` asks besides the store.
     pub checks: Vec<Check>,
+    /// The relay that sends announcements.
+    pub announcements: Announcements,
 }
 
 /// Sizes and times of requests.
@@ -85,6 +88,7 @@ pub(crate) struct Edge {
     pub(crate) metrics: Option<PrometheusHandle>,
     pub(crate) limits: Limits,
     pub(crate) checks: Vec<Check>,
+    pub(crate) announcements: Announcements,
     trusted_proxies: Vec<IpNet>,
     ids: Ids,
     meters: Meters,
@@ -100,6 +104,7 @@ impl Edge {
             metrics: state.metrics,
             limits: state.limits,
             checks: state.checks,
+            announcements: state.announcements,
             trusted_proxies: state.trusted_proxies,
             ids,
             meters: Meters::new(),

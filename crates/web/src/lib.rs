@@ -3,7 +3,7 @@
 //!
 //! Modules in reading order: [`codes`] (every error there is), [`problem`] (how an error is written),
 //! `arrival` (request id, trace, client), `edge` (what stands around every handler), `webhook`, `delivery`,
-//! [`token`] and `operator` (who may order what), `admin`, [`health`], `meters`, [`serve`] and [`tls`]
+//! [`token`] and `operator` (who may order what), `admin`, `announcements`, [`health`], `meters`, [`serve`] and [`tls`]
 //! (sockets).
 //!
 //! [`router`] depends on no socket: the command line calls it in its own process.
@@ -18,6 +18,7 @@ pub mod tls;
 pub mod token;
 
 mod admin;
+mod announcements;
 mod arrival;
 mod body;
 mod delivery;
@@ -31,6 +32,8 @@ use std::sync::Arc;
 use axum::Router;
 use axum::routing::{get, post};
 
+pub use admin::NEXT_AFTER;
+pub use announcements::Announcements;
 pub use edge::{Limits, State};
 pub use meters::recorder;
 pub use serve::{ServeSettings, Stopped, serve};
@@ -66,6 +69,12 @@ fn orders() -> Router<Arc<Edge>> {
         .route("/events/{event}/erase", post(operator::erase))
         .route("/status", get(operator::status))
         .route("/reconcile", post(admin::reconcile))
+        .route("/check", post(admin::check))
+        .route("/export", get(admin::export))
+        .route("/import", post(admin::import))
+        .route("/announcements", get(announcements::list))
+        .route("/announcements/{id}/redrive", post(announcements::redrive))
+        .route("/announcements/{id}/settle", post(announcements::settle))
         .route("/keys/rotate", post(admin::rotate_keys))
         .route("/backup", post(admin::backup))
         .route("/tokens", get(operator::tokens).post(operator::issue))

@@ -235,7 +235,7 @@ pub(crate) fn unusable(message: impl Into<std::borrow::Cow<'static, str>>) -> Pr
     Problem::new(INPUT_INVALID).saying(message)
 }
 
-fn invalid(message: String) -> Problem {
+pub(crate) fn invalid(message: String) -> Problem {
     Problem::new(QUERY_INVALID).saying(message)
 }
 
