@@ -20,16 +20,13 @@ from outbox_deliveries d
 cross join outbox o
 where o.id = d.outbox_id
   and d.status in ('pending', 'sending')
-  and d.destination = $1
   and not exists (
     select 1
     from outbox_deliveries e
     where e.object_key = d.object_key
       and e.destination = d.destination
       and e.outbox_id < d.outbox_id
-      and e.status in ('pending', 'sending'))
-order by d.next_attempt_at
-limit $2";
+      and e.status in ('pending', 'sending'))";
 
 const CLAIM: &str = "update outbox_deliveries
 set status = 'sending', attempt = $1, fence = $2, claimed_by = $3, claimed_until = $4,
@@ -43,7 +40,14 @@ where id = $7 and fence = $8 and status in ('pending', 'sending')";
 
 /// The heads of a destination, due or not.
 pub(crate) fn heads(destination: &str, limit: u32) -> Query {
-    Query::new("relay.heads", HEADS, values![destination, i64::from(limit)])
+    let sql = format!("{HEADS}\n  and d.destination = $1\norder by d.next_attempt_at\nlimit $2");
+    Query::new("relay.heads", sql, values![destination, i64::from(limit)])
+}
+
+/// One of them again, inside the claim's transaction: by its number, so that a long queue costs the writer
+/// nothing. No row when it is not a head any more.
+pub(crate) fn head(id: i64) -> Query {
+    Query::new("relay.head", format!("{HEADS}\n  and d.id = $1"), values![id])
 }
 
 /// When a head is to be looked at.

@@ -8,7 +8,7 @@ use crate::message::Message;
 use crate::text::Announcement;
 
 /// Lines written at the same time; a bound for the claim, the lines themselves cost nothing.
-const PARALLEL: u32 = 16;
+const PARALLEL: u32 = 64;
 
 /// Writes each announcement as one line, under the event names of section 14.4 of the AuditVisa
 /// specification. A line written twice carries the same event id.

@@ -192,10 +192,11 @@ impl Relay {
         if first > now {
             return idle(Some(first.max(opens_at)));
         }
-        if permits == 0 && !lapsed(&heads, now)? {
+        let due = due(&heads, now, permits)?;
+        if due.is_empty() {
             return idle(Some(opens_at));
         }
-        let claimed = match self.claim(road, permits, limit).await {
+        let claimed = match self.claim(road, permits, due).await {
             Ok(claimed) => claimed,
             // Another relay was faster with one of them.
             Err(Failure::Store(Error::Raised(_))) => return idle(Some(now)),
@@ -212,7 +213,7 @@ impl Relay {
         Ok(turn)
     }
 
-    async fn claim(&self, road: &Road, permits: u32, limit: u32) -> Result<Claimed, Failure> {
+    async fn claim(&self, road: &Road, permits: u32, due: Vec<i64>) -> Result<Claimed, Failure> {
         let terms = Terms {
             node: self.node,
             lease: self.settings.lease,
@@ -220,10 +221,8 @@ impl Relay {
             retakes: road.channel.retakes(),
             permits,
         };
-        let reads = vec![claim::heads(road.channel.name(), limit)];
-        let plan = move |rows: Vec<Vec<Row>>, now| {
-            claim::plan(rows.first().map_or(&[][..], Vec::as_slice), now, &terms)
-        };
+        let reads = due.into_iter().map(claim::head).collect();
+        let plan = move |rows: Vec<Vec<Row>>, now| claim::plan(&rows.concat(), now, &terms);
         let (claimed, _) = self.door.maintain("relay.claim", reads, plan).await?;
         let mut lane = road.lane.lock();
         claimed.messages.iter().for_each(|_| lane.spend(self.clock.now()));
@@ -299,13 +298,20 @@ impl Relay {
     }
 }
 
-fn lapsed(heads: &[Row], now: Time) -> Result<bool, Error> {
+/// Those that a claim is to take up: what is due, as many as may be sent, and every lapsed one.
+fn due(heads: &[Row], now: Time, permits: u32) -> Result<Vec<i64>, Error> {
+    let (mut due, mut waiting) = (Vec::new(), 0);
     for head in heads {
-        if claim::is_sending(head)? && claim::due_at(head)? <= now {
-            return Ok(true);
+        if claim::due_at(head)? > now {
+            break;
+        }
+        let lapsed = claim::is_sending(head)?;
+        waiting += u32::from(!lapsed);
+        if lapsed || waiting <= permits {
+            due.push(head.int(0)?);
         }
     }
-    Ok(false)
+    Ok(due)
 }
 
 const fn word(state: State) -> &'static str {

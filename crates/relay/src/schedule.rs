@@ -48,6 +48,7 @@ fn jittered(base: Duration, random: &dyn Random) -> Duration {
 mod tests {
     use super::*;
 
+    #[derive(Debug)]
     struct Fixed(u8);
 
     impl Random for Fixed {
