@@ -75,7 +75,8 @@ pub(crate) struct Terms {
 #[derive(Debug, Default)]
 pub(crate) struct Claimed {
     pub(crate) messages: Vec<(Message, Fence)>,
-    pub(crate) ended: Vec<State>,
+    /// Number, state and cause of each row that ended without a send.
+    pub(crate) ended: Vec<(i64, State, Option<String>)>,
 }
 
 /// Which claim of a row somebody holds; another claim has another number.
@@ -111,7 +112,7 @@ pub(crate) fn plan(heads: &[Row], now: Time, terms: &Terms) -> Result<(Vec<Write
                 Err(error) => end(State::Dead, format!("the row can't be read: {error}")),
             }
         };
-        claimed.ended.push(end.state);
+        claimed.ended.push((id, end.state, end.error.clone()));
         writes.push(end.write(id, Fence(fence), next, now));
     }
     Ok((writes, claimed))

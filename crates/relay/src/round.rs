@@ -58,15 +58,15 @@ impl Default for Settings {
 pub struct Turn {
     /// Rows claimed and sent.
     pub claimed: usize,
-    /// Ends by kind; those of lapsed claims count too.
+    /// The other side has them.
     pub delivered: usize,
     /// Will be tried again.
     pub retried: usize,
-    /// Held.
+    /// Held: the other side said no.
     pub refused: usize,
-    /// Held.
+    /// Held: the end is unclear, also that of a lapsed claim.
     pub uncertain: usize,
-    /// Held.
+    /// Held: no attempts left, or a damaged row.
     pub dead: usize,
     /// Ends that were not written: somebody else holds the claim now, or the store took no writes.
     pub lost: usize,
@@ -203,8 +203,9 @@ impl Relay {
             Err(failure) => return Err(failure),
         };
         let mut turn = Turn { claimed: claimed.messages.len(), ..Turn::default() };
-        for state in &claimed.ended {
+        for (id, state, cause) in &claimed.ended {
             measure::count(road.channel.name(), state.as_str());
+            held(road, *id, *state, cause.as_deref());
             turn.count(Some(*state));
         }
         let sends = claimed.messages.iter().map(|(message, fence)| self.carry(road, message, *fence));
@@ -246,16 +247,16 @@ impl Relay {
         let now = self.clock.now();
         road.lane.lock().learn(&outcome, now, &*self.door.random());
         let end = self.end(message, &outcome, now);
+        let cause = end.error.clone();
         let state = self.mark(road, message, fence, end).await;
         measure::count(road.channel.name(), state.map_or("lost", word));
-        if state.is_none() {
+        match state {
+            Some(state) => held(road, message.delivery_id, state, cause.as_deref()),
             // The only trace of a message that arrived while its claim was lost.
-            tracing::warn!(
-                channel = road.channel.name(),
-                delivery_id = message.delivery_id,
-                ?outcome,
-                "the end of a send was not written down"
-            );
+            None => {
+                let (channel, delivery_id) = (road.channel.name(), message.delivery_id);
+                tracing::warn!(channel, delivery_id, ?outcome, "the end of a send was not written down");
+            }
         }
         state
     }
@@ -295,6 +296,14 @@ impl Relay {
             }
         }
         None
+    }
+}
+
+/// Says that somebody must act, where a row is held.
+fn held(road: &Road, delivery_id: i64, state: State, cause: Option<&str>) {
+    if state.is_held() {
+        let (channel, state) = (road.channel.name(), state.as_str());
+        tracing::error!(channel, delivery_id, state, cause, "a delivery is held; re-drive or settle it");
     }
 }
 

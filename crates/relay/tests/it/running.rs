@@ -1,10 +1,11 @@
 use std::time::Duration;
 
 use kernel::Clock;
+use metrics_exporter_prometheus::PrometheusBuilder;
 use relay::run::Stopped;
 use relay::{Relay, Repeats, Settings, State};
 
-use crate::world::{Scripted, delivered, issued, world};
+use crate::world::{Scripted, delivered, issued, refused, world};
 
 #[tokio::test]
 async fn a_nudge_wakes_the_relay_and_a_stop_waits_for_what_is_sent() {
@@ -61,4 +62,27 @@ async fn the_numbers_tell_what_waits_and_what_is_held() {
     assert_eq!((measure.waiting["a"].count, measure.waiting["a"].oldest), (2, told_at));
     assert_eq!(measure.held[&("a".to_owned(), "dead".to_owned())], 1);
     assert_eq!(measure.unconfigured(&["b".to_owned()]), 2);
+}
+
+#[tokio::test]
+async fn the_numbers_are_exported_under_their_names() {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let _guard = metrics::set_default_local_recorder(&recorder);
+    let world = world();
+    world.tell_many(2, "a").await;
+    world.tell("o", issued("o"), &["mail"]).await;
+    let channel = Scripted::new("a", Repeats::Shown, &[delivered(), refused()]);
+    world.later(30);
+    world.relay(vec![channel]).turn().await.unwrap();
+    let text = recorder.handle().render();
+    for line in [
+        r#"relay_deliveries_total{channel="a",outcome="delivered"} 1"#,
+        r#"relay_deliveries_total{channel="a",outcome="refused"} 1"#,
+        r#"relay_oldest_pending_seconds{channel="mail"} 30"#,
+        r#"relay_waiting{channel="a"} 0"#,
+        r#"relay_held{channel="a",state="refused"} 1"#,
+        r#"relay_held{channel="a",state="dead"} 0"#,
+    ] {
+        assert!(text.contains(line), "{line} in {text}");
+    }
 }
