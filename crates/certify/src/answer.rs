@@ -115,6 +115,11 @@ pub(crate) fn points_elsewhere(body: &str) -> bool {
     body.contains("\"same_change_as\":")
 }
 
+/// Whether an outcome names a certificate: it is final for ever.
+pub(crate) fn is_certified(body: &str) -> bool {
+    body.contains("\"html_url\":")
+}
+
 /// How this arrival's answer is headed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Heading {
@@ -127,7 +132,7 @@ pub(crate) enum Heading {
 impl Heading {
     /// From the outcome's own text: what kind of result is it?
     pub(crate) fn of(body: &str, replayed: bool) -> Self {
-        let certified = body.contains("\"html_url\":");
+        let certified = is_certified(body);
         let second = points_elsewhere(body);
         match (certified, replayed || second) {
             (true, true) => Self::Reused,

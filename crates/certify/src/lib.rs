@@ -4,8 +4,8 @@
 //! under which condition), [`money`] (amounts for people), [`run`] (what a certificate says), [`page`]
 //! (how it looks), [`keyring`] (who signs), [`shelf`] (where files stand), [`issue`] (from event to
 //! files, and the same again), [`answer`] (what a sender is told), `command` (the event in the door's
-//! transaction), [`intake`] (a delivery from the first byte to the answer), [`delivery`] (a certificate's
-//! file given out), [`audit`] (every arrival, every state), [`recovery`] (what a crash left; `adopt`: files
+//! transaction), [`intake`] (a delivery from the first byte to the answer), [`buffer`] (repeats
+//! answered from memory, off by default), [`delivery`] (a certificate's file given out), [`audit`] (every arrival, every state), [`recovery`] (what a crash left; `adopt`: files
 //! without a record), [`acts`] (what only a person may do), [`ledgerfile`] (processed.jsonl out and in), `check` (the
 //! store against itself).
 //!
@@ -14,6 +14,7 @@
 pub mod acts;
 pub mod answer;
 pub mod audit;
+pub mod buffer;
 pub mod delivery;
 pub mod identity;
 pub mod intake;

@@ -51,19 +51,7 @@ impl CertifyEvent {
 
     /// The row of this arrival.
     pub(crate) fn arrive(&self, verdict: &'static str, differs: bool) -> Write {
-        let Arrival { received_at, source, request_id, trace_id, client_ip, payload_hash } = &self.arrival;
-        let row = values![
-            *received_at,
-            source,
-            verdict,
-            differs,
-            *payload_hash,
-            request_id,
-            trace_id,
-            client_ip.clone(),
-            &self.identity.reference,
-        ];
-        Write::one("arrivals.insert", sql::ARRIVE, row)
+        arrive(&self.arrival, &self.identity.reference, verdict, differs)
     }
 
     pub(crate) fn passed(
@@ -112,6 +100,23 @@ impl CertifyEvent {
         words.extend(subject.email.as_deref().map(|email| Digest::of(&self.keys.mail_digest(email)).word()));
         words
     }
+}
+
+/// The row of an arrival.
+pub(crate) fn arrive(arrival: &Arrival, reference: &str, verdict: &'static str, differs: bool) -> Write {
+    let Arrival { received_at, source, request_id, trace_id, client_ip, payload_hash } = arrival;
+    let row = values![
+        *received_at,
+        source,
+        verdict,
+        differs,
+        *payload_hash,
+        request_id,
+        trace_id,
+        client_ip.clone(),
+        reference,
+    ];
+    Write::one("arrivals.insert", sql::ARRIVE, row)
 }
 
 /// The word under which an event is found by a session or payment.

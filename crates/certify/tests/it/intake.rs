@@ -242,3 +242,29 @@ async fn no_full_mail_address_is_kept_in_a_certificate() {
         assert!(!text.contains("buyer@example.com"), "{}", file.display());
     }
 }
+
+#[tokio::test]
+async fn buffered_arrivals_are_all_on_record_after_a_stop() {
+    let house = House::new().await;
+    let flusher = house.visa.buffer_arrivals();
+    let first = json(&house.deliver(samples::CHECKOUT_PAID).await);
+    for arrivals in 2..=50 {
+        let again = json(&house.deliver(samples::CHECKOUT_PAID).await);
+        assert_eq!((&again["arrivals"], &again["html_url"]), (&json!(arrivals), &first["html_url"]));
+    }
+    flusher.stop().await;
+    assert_eq!(house.count("certify_arrivals").await, 50);
+    assert_eq!(json(&house.deliver(samples::CHECKOUT_PAID).await)["arrivals"], 51);
+    assert_eq!(house.problems().await, json!([]));
+}
+
+#[tokio::test]
+async fn a_buffer_never_answers_what_has_a_wrong_signature() {
+    let house = House::new().await;
+    let _flusher = house.visa.buffer_arrivals();
+    house.deliver(samples::CHECKOUT_PAID).await;
+    let endpoint = house.visa.endpoint("stripe").expect("an endpoint");
+    let body = Bytes::from_static(samples::CHECKOUT_PAID.as_bytes());
+    let headers: [(&str, &[u8]); 1] = [("Stripe-Signature", b"t=1,v1=00")];
+    assert!(house.visa.receive(&endpoint, &headers, body, context()).await.is_err());
+}
