@@ -1,0 +1,174 @@
+//! `onceseal demo`: tells the demo's story and prints what happened.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::Args;
+use serde_json::{Value as Json, json};
+
+use super::out::{Ended, Exit, Out, Stop, Tone};
+use super::serve::stop_signal;
+use crate::demo::proof::{Proved, prove};
+use crate::demo::story::STORY;
+use crate::demo::teller::{Teller, Told};
+use crate::demo::{self, SOURCE};
+
+/// Arguments.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  onceseal demo                              run, print, clean up
+  onceseal demo --serve                      stay up, so that you can open the certificates
+  onceseal demo --folder ./demo --serve      keep everything in a folder of your choice")]
+pub struct Demo {
+    /// Stay up until Ctrl-C
+    #[arg(long)]
+    serve: bool,
+    /// Folder to use and to leave behind [default: a temporary one, removed at the end]
+    #[arg(long, value_name = "FOLDER")]
+    folder: Option<PathBuf>,
+}
+
+impl Demo {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// The server can't start or be reached.
+    pub async fn run(self, out: Out) -> Ended {
+        let began = Instant::now();
+        let temporary = tempfile::Builder::new().prefix("onceseal-demo-").tempdir()?;
+        let folder = match &self.folder {
+            Some(folder) => std::path::absolute(folder)?,
+            None => temporary.path().to_owned(),
+        };
+        let stage = demo::set(&folder).await.map_err(Stop::failed)?;
+        let (base, nudge) = (stage.server.base.clone(), stage.server.nudge());
+        let (end, ended) = tokio::sync::oneshot::channel::<()>();
+        let running = tokio::spawn(stage.server.run(async move {
+            // A dropped sender ends the server as well.
+            let _ = ended.await;
+        }));
+        let teller = Teller::new(format!("{base}/webhooks/{SOURCE}"), &stage.secret).map_err(Stop::failed)?;
+        let shown = show(out, &teller, &base).await;
+        nudge.nudge();
+        let exit = shown?;
+        if !out.json {
+            let took = began.elapsed();
+            out.line(
+                out.paint(Tone::Faint, &format!("done in {}.{:03} s", took.as_secs(), took.subsec_millis())),
+            );
+        }
+        if self.serve {
+            out.line(format_args!("\nlistening on {base} (Ctrl-C ends it)"));
+            out.line(format_args!("look around:  onceseal list --config {}/onceseal.toml", folder.display()));
+            stop_signal()?.await;
+        }
+        drop(end);
+        running.await.map_err(|cause| Stop::failed(cause.to_string()))??;
+        Ok(exit)
+    }
+}
+
+async fn show(out: Out, teller: &Teller, base: &str) -> Ended {
+    let mut told = Vec::new();
+    for scene in STORY {
+        told.push(teller.tell(scene).await.map_err(Stop::failed)?);
+    }
+    let mut proved: Vec<Proved> = Vec::new();
+    for answer in told.iter().filter_map(|told| told.certified.as_ref()) {
+        let fresh = answer
+            .get("html_url")
+            .and_then(Json::as_str)
+            .is_some_and(|url| !proved.iter().any(|known| known.html_url == url));
+        if fresh {
+            proved.push(prove(base, answer).await.map_err(Stop::failed)?);
+        }
+    }
+    if out.json {
+        out.value(&as_json(&told, &proved));
+    } else {
+        print(out, &told, &proved);
+    }
+    let single = told.iter().all(|told| told.run_hashes.len() <= 1);
+    let valid = proved.iter().all(Proved::is_valid);
+    Ok(if single && valid && !proved.is_empty() { Exit::Fine } else { Exit::Problems })
+}
+
+fn print(out: Out, told: &[Told], proved: &[Proved]) {
+    out.line("One event, one formal result: a repeat gets the same result back, never a second one.");
+    out.line("同一事件，只产生一个正式结果；重复到达，只复用，不重做。\n");
+    let rows: Vec<Vec<String>> = told
+        .iter()
+        .map(|told| {
+            vec![
+                told.scene.title.to_owned(),
+                told.event_id.clone(),
+                told.scene.times.to_string(),
+                answers(out, told),
+                certificate(told),
+                told.arrivals.map_or_else(|| "-".into(), |count| count.to_string()),
+            ]
+        })
+        .collect();
+    out.table(&["what happened", "event", "sends", "answers", "certificate", "arrivals"], &rows);
+    out.line("\nVerified offline with the published anchor keys:");
+    for one in proved {
+        let forms: Vec<String> = one
+            .forms
+            .iter()
+            .map(|(form, verdict)| {
+                let tone = if one.is_valid() { Tone::Good } else { Tone::Bad };
+                format!("{form} {}", out.paint(tone, &verdict.to_string()))
+            })
+            .collect();
+        out.line(format_args!("  {}\n    {}\n    {}", one.reference, forms.join(", "), one.html_url));
+    }
+    let sends: usize = told.iter().map(|told| told.scene.times).sum();
+    let doubled = told.iter().filter(|told| told.run_hashes.len() > 1).count();
+    out.line(format_args!("\n{sends} deliveries, {} certificates, {doubled} doubled", proved.len()));
+}
+
+fn answers(out: Out, told: &Told) -> String {
+    let words = told.answers.iter().map(|((status, result), count)| {
+        let tone = match (*status, result.as_str()) {
+            (200, "processed") => Tone::Good,
+            (200..300, _) => Tone::Calm,
+            _ => Tone::Bad,
+        };
+        let word = if (200..300).contains(status) { result.clone() } else { format!("{status} {result}") };
+        format!("{count}x {}", out.paint(tone, &word))
+    });
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// First digits of the run hash: the same in every row of one certificate.
+fn certificate(told: &Told) -> String {
+    let short = |hash: &String| hash.chars().take(10).collect::<String>();
+    match told.run_hashes.as_slice() {
+        [] => "-".into(),
+        hashes => hashes.iter().map(short).collect::<Vec<_>>().join(" "),
+    }
+}
+
+fn as_json(told: &[Told], proved: &[Proved]) -> Json {
+    let scenes: Vec<Json> = told
+        .iter()
+        .map(|told| {
+            let answers: Vec<Json> = told
+                .answers
+                .iter()
+                .map(|((status, result), count)| json!({ "http_status": status, "result": result, "count": count }))
+                .collect();
+            json!({ "what": told.scene.title, "event_id": told.event_id, "sends": told.scene.times,
+                "answers": answers, "run_hashes": told.run_hashes, "arrivals": told.arrivals })
+        })
+        .collect();
+    let certificates: Vec<Json> = proved
+        .iter()
+        .map(|one| {
+            let forms: serde_json::Map<String, Json> =
+                one.forms.iter().map(|(form, verdict)| ((*form).into(), verdict.code().into())).collect();
+            json!({ "ref": one.reference, "html_url": one.html_url, "verdicts": forms })
+        })
+        .collect();
+    json!({ "scenes": scenes, "certificates": certificates })
+}

@@ -1,0 +1,151 @@
+//! The command line: one file a command. Commands for operators speak the operator API, over HTTP where a
+//! server runs and in this process where none does ([`api`]).
+
+pub mod api;
+pub mod completions;
+pub mod config;
+pub mod demo;
+pub mod fetch;
+pub mod out;
+pub mod send;
+pub mod serve;
+pub mod verify;
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::config::load::Environment;
+use crate::config::{Loaded, Places};
+use out::{Ended, Exit, Out, Stop};
+
+const EXAMPLES: &str = "Examples:
+  onceseal demo                          see it work, in a temporary folder
+  onceseal send event.json --times 5     play the sender
+  onceseal verify certificate.zip --keys keys.json
+
+Exit codes: 0 fine, 1 failed, 2 wrong command line or configuration, 3 not valid or problems found,
+4 intact but signer unknown, 5 valid but date only claimed, 6 nothing found, 7 a server is in the way or
+can't be reached";
+
+/// One event, one formal result: certificates for payment webhooks that arrive more than once.
+#[derive(Debug, Parser)]
+#[command(name = "onceseal", version, about, after_help = EXAMPLES, max_term_width = 100)]
+pub struct Cli {
+    /// For every command.
+    #[command(flatten)]
+    pub globals: Globals,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Options that every command takes.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Globals {
+    /// Configuration file [default: ./onceseal.toml, then /etc/onceseal/onceseal.toml]
+    #[arg(long, global = true, value_name = "FILE", env = "ONCESEAL_CONFIG", hide_env = true)]
+    pub config: Option<PathBuf>,
+    /// Data folder: short for --set storage.folder=FOLDER
+    #[arg(long, global = true, value_name = "FOLDER")]
+    pub data: Option<PathBuf>,
+    /// Change a setting for this call; may be given several times
+    #[arg(long, global = true, value_name = "SECTION.KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Address of the server to speak to [default: the one that runs on the data folder]
+    #[arg(long, global = true, value_name = "URL", env = "ONCESEAL_SERVER", hide_env = true)]
+    pub server: Option<String>,
+    /// File with the operator's token for --server; the variable ONCESEAL_TOKEN does, too
+    #[arg(long, global = true, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// Operator's token; others on this machine can read a command line, so prefer --token-file
+    #[arg(long, global = true, value_name = "TOKEN", env = "ONCESEAL_TOKEN", hide_env = true)]
+    pub token: Option<String>,
+}
+
+impl Globals {
+    /// Loads the configuration.
+    ///
+    /// # Errors
+    /// A setting is wrong.
+    pub fn load(&self) -> Result<Loaded, Stop> {
+        Ok(self.places(Vec::new()).load()?)
+    }
+
+    /// Where settings come from, with more flags on top.
+    #[must_use]
+    pub fn places(&self, more: Vec<(&'static str, String)>) -> Places {
+        let mut flags: Vec<_> = self.set.iter().map(|text| ("--set", text.clone())).collect();
+        if let Some(folder) = &self.data {
+            flags.push(("--data", format!("storage.folder={}", folder.display())));
+        }
+        flags.extend(more);
+        Places { file: self.config.clone(), flags, environment: Environment::Read }
+    }
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// See it work: a server of its own in a temporary folder, and a story told to it
+    Demo(demo::Demo),
+    /// Run the server
+    Serve(serve::Serve),
+    /// Play the sender: sign a body with a source's secret and post it
+    Send(send::Send),
+    /// Check a certificate offline: ZIP, JSON or HTML
+    Verify(verify::Verify),
+    /// The effective configuration
+    Config(config::Config),
+    /// Print completions for a shell
+    Completions(completions::Completions),
+}
+
+/// Runs the program.
+#[must_use]
+pub fn main() -> Exit {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(cause) => {
+            // What can't be printed can't be reported either.
+            let _ = cause.print();
+            return if cause.use_stderr() { Exit::Usage } else { Exit::Fine };
+        }
+    };
+    let out = Out::new(cli.globals.json);
+    // The choice of the provider is process-wide; a second one would be an embedding program's.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(cause) => return stopped(out, &Stop::failed(format!("no threads can be started: {cause}"))),
+    };
+    match runtime.block_on(run(cli, out)) {
+        Ok(exit) => exit,
+        Err(stop) => stopped(out, &stop),
+    }
+}
+
+async fn run(cli: Cli, out: Out) -> Ended {
+    let globals = &cli.globals;
+    match cli.command {
+        Command::Demo(args) => args.run(out).await,
+        Command::Serve(args) => args.run(globals, out).await,
+        Command::Send(args) => args.run(globals, out).await,
+        Command::Verify(args) => args.run(out).await,
+        Command::Config(args) => args.run(globals, out),
+        Command::Completions(args) => args.run(),
+    }
+}
+
+fn stopped(out: Out, stop: &Stop) -> Exit {
+    if out.json {
+        let exit = stop.exit as u8;
+        eprintln!("{}", serde_json::json!({ "error": stop.text, "exit": exit }));
+    } else {
+        eprintln!("onceseal: {}", stop.text);
+    }
+    stop.exit
+}

@@ -1,0 +1,137 @@
+//! What is refused though it has the right form: zero where it would switch a guard off, numbers nobody
+//! can mean, settings that contradict each other. Each refusal names the setting.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use url::Url;
+
+use super::settings::{Config, Server};
+use super::unit::{Size, Span};
+
+/// Longest time that a sender may be kept waiting: some give up after five seconds.
+const WAIT_MAX: Span = Span::seconds(4);
+/// Largest accepted request body.
+const BODY_MAX: Size = Size(16 * 1024 * 1024);
+/// Longest accepted age of a signature.
+const TOLERANCE_MAX: Span = Span::seconds(86_400);
+
+/// The first thing that is wrong, with the setting's name.
+///
+/// # Errors
+/// As said.
+pub fn check(config: &Config) -> Result<(), String> {
+    server(&config.server)?;
+    let storage = &config.storage;
+    within("storage.cache", storage.cache, Size(1024 * 1024), Size(4 << 30))?;
+    within("storage.readers", storage.readers, 1, 64)?;
+    if storage.folder.as_os_str().is_empty() {
+        return Err("storage.folder is empty; name a folder".into());
+    }
+    within("policy.keep_payload_days", config.policy.keep_payload_days, 0, 400)?;
+    if config.issuer.name.trim().is_empty() || config.issuer.name.chars().count() > 200 {
+        return Err("issuer.name must have 1 to 200 characters".into());
+    }
+    channels(config)?;
+    sources(config)
+}
+
+fn server(server: &Server) -> Result<(), String> {
+    within("server.wait", server.wait, Span(Duration::from_millis(1)), WAIT_MAX)?;
+    within("server.body_limit", server.body_limit, Size(1024), BODY_MAX)?;
+    within("server.max_connections", server.max_connections, 1, 100_000)?;
+    match &server.public_url {
+        None => Ok(()),
+        Some(text) => public_url(text),
+    }
+}
+
+fn public_url(text: &str) -> Result<(), String> {
+    let wrong = |why: &str| Err(format!("server.public_url {why}; write it like https://visa.example.com"));
+    let Ok(url) = Url::parse(text) else { return wrong("is not an address") };
+    if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
+        return wrong("must begin with http:// or https:// and name a host");
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return wrong("must not hold a user name or password");
+    }
+    if url.query().is_some() || url.fragment().is_some() || url.path() != "/" {
+        return wrong("must end after the host");
+    }
+    Ok(())
+}
+
+fn channels(config: &Config) -> Result<(), String> {
+    let announce = &config.announce;
+    for (setting, names) in
+        [("announce.channels", &announce.channels), ("announce.repeats", &announce.repeats)]
+    {
+        for name in names {
+            match name.as_str() {
+                "log" => {}
+                "telegram" if announce.telegram.is_some() => {}
+                "telegram" => {
+                    return Err(format!("{setting} names telegram, but [announce.telegram] is missing"));
+                }
+                other => {
+                    return Err(format!("{setting} names {other:?}; channels are \"log\" and \"telegram\""));
+                }
+            }
+        }
+        let mut seen = names.clone();
+        seen.sort();
+        seen.dedup();
+        if seen.len() != names.len() {
+            return Err(format!("{setting} names a channel twice"));
+        }
+    }
+    Ok(())
+}
+
+fn sources(config: &Config) -> Result<(), String> {
+    let mut kinds = BTreeMap::new();
+    let mut plain: Option<&str> = None;
+    for (name, source) in &config.sources {
+        if let Some(tolerance) = source.tolerance {
+            within(&format!("sources.{name}.tolerance"), tolerance, Span::seconds(1), TOLERANCE_MAX)?;
+            if tolerance.0.subsec_millis() != 0 {
+                return Err(format!(
+                    "sources.{name}.tolerance is {tolerance}; use whole seconds, as signatures do"
+                ));
+            }
+        }
+        let account = source.account.as_deref().unwrap_or(name);
+        if let Some((kind, first)) = kinds.insert(account, (source.kind, name))
+            && kind != source.kind
+        {
+            return Err(format!(
+                "sources.{first} ({kind}) and sources.{name} ({}) share the account {account:?}; ids of two kinds of sender would mix, so give each its own account",
+                source.kind
+            ));
+        }
+        if source.plain_refs == Some(true) && plain.replace(account).is_some_and(|first| first != account) {
+            return Err(format!(
+                "sources.{name}.plain_refs: plain references are for one account only; leave them on for one"
+            ));
+        }
+        for key in &source.public_keys {
+            if key.file.is_some() == key.text.is_some() {
+                return Err(format!("sources.{name}.public_keys: each needs either file or text"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a value outside of `min..=max` by the setting's name.
+fn within<T: Copy + PartialOrd + std::fmt::Display>(
+    setting: &str,
+    value: T,
+    min: T,
+    max: T,
+) -> Result<(), String> {
+    if value < min || value > max {
+        return Err(format!("{setting} is {value}; use {min} to {max}"));
+    }
+    Ok(())
+}

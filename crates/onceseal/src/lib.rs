@@ -1,0 +1,14 @@
+//! The server and command line of Onceseal, put together from the other crates.
+//!
+//! Modules in reading order: [`config`] (from `onceseal.toml`, environment and flags to settings),
+//! [`random`] (the real clock and randomness), [`logging`], [`wiring`] (from settings to a running server),
+//! [`demo`] (a server of its own and a story told to it), [`cli`] (one file a command).
+//!
+//! Not here: HTTP routes (`web`), certificates (`certify`), verification (`seal`).
+
+pub mod cli;
+pub mod config;
+pub mod demo;
+pub mod logging;
+pub mod random;
+pub mod wiring;

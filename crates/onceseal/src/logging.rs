@@ -1,0 +1,71 @@
+//! Log lines on standard error. A level without a crate's name goes to our own crates; libraries stay at
+//! `info` unless a filter names them, because at `trace` some of them print what they send.
+
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::FmtSpan;
+
+use crate::config::settings::{Log, LogFormat};
+
+/// Our own crates: a bare level is theirs.
+const OURS: [&str; 8] = ["certify", "door", "kernel", "onceseal", "relay", "source", "store", "web"];
+
+/// Starts logging. `RUST_LOG` replaces `log.level`. A second call changes nothing.
+///
+/// # Errors
+/// The level is no filter.
+pub fn start(log: &Log) -> Result<(), String> {
+    let filter = check(log)?;
+    let lines = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_span_events(FmtSpan::NONE)
+        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
+        .with_writer(std::io::stderr);
+    let started = match log.format {
+        LogFormat::Json => lines.json().flatten_event(true).with_current_span(false).try_init(),
+        LogFormat::Text => lines.try_init(),
+    };
+    // Already started: a command that runs a server inside another.
+    drop(started);
+    Ok(())
+}
+
+/// The filter that the setting or `RUST_LOG` asks for.
+///
+/// # Errors
+/// The level is no filter.
+pub fn check(log: &Log) -> Result<EnvFilter, String> {
+    let variable = std::env::var("RUST_LOG").ok().filter(|text| !text.trim().is_empty());
+    let level = variable.as_deref().unwrap_or(&log.level);
+    EnvFilter::try_new(directives(level)).map_err(|_| {
+        format!(
+            "log.level is {level:?}; use error, warn, info, debug, trace or a filter such as \"info,certify=debug\""
+        )
+    })
+}
+
+/// The filter's text with bare levels above `info` narrowed to our crates.
+fn directives(level: &str) -> String {
+    let narrowed = level.split(',').map(|part| {
+        let part = part.trim();
+        match part.to_ascii_lowercase().as_str() {
+            bare @ ("debug" | "trace") => {
+                let ours: Vec<String> = OURS.iter().map(|name| format!("{name}={bare}")).collect();
+                format!("info,{}", ours.join(","))
+            }
+            _ => part.to_owned(),
+        }
+    });
+    narrowed.collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bare_level_is_ours_and_a_named_one_is_kept() {
+        assert!(directives("trace").starts_with("info,certify=trace,"));
+        assert_eq!(directives("warn, hyper=trace"), "warn,hyper=trace");
+        assert!(EnvFilter::try_new(directives("DEBUG")).is_ok());
+    }
+}

@@ -1,0 +1,173 @@
+//! From settings to a working house: store, door, keys, AuditVisa and the router, in this order. [`server`]
+//! adds what only a server has: a socket, the workers, signals, reload ([`reload`]).
+//!
+//! Not here: what any of the parts does.
+
+pub mod export;
+pub mod reload;
+pub mod server;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use axum::Router;
+use certify::keyring::{Folder, Passphrase};
+use certify::run::Issuer;
+use certify::shelf::Shelf;
+use certify::{AuditVisa, Endpoint};
+use door::Door;
+use ipnet::IpNet;
+use kernel::Clock;
+use store::migration::{CERTIFY, CORE};
+use web::health::Check;
+use web::token::{Token, Tokens};
+
+use crate::config::secret::Layout;
+use crate::config::{Config, Loaded};
+use crate::random::{OsRandom, SystemClock};
+
+/// Folder of the certificates' files, inside the data folder.
+pub const DELIVERIES: &str = "deliveries";
+/// Folder of the private keys, inside the data folder.
+pub const KEYS: &str = "keys";
+
+/// Everything that works, without a socket.
+pub struct House {
+    /// AuditVisa.
+    pub visa: Arc<AuditVisa>,
+    /// A token that this program alone knows, good while it runs.
+    pub token: Token,
+    /// The clock that all parts share.
+    pub clock: Arc<dyn Clock>,
+    shelf: Shelf,
+}
+
+/// What only a server has; a single command's router goes without.
+#[derive(Default)]
+pub struct Surroundings {
+    /// What `/metrics` prints.
+    pub metrics: Option<Metrics>,
+    /// Wakes the announcements.
+    pub nudge: Option<relay::Nudge>,
+}
+
+/// Handle of the process' meters.
+pub type Metrics = metrics_exporter_prometheus::PrometheusHandle;
+
+impl House {
+    /// Opens the data folder and puts the parts together. `public_url` is the address in links, without a
+    /// slash at its end; a single command needs no endpoints.
+    ///
+    /// # Errors
+    /// Says which part can't be used, why, and what to do.
+    pub async fn open(config: &Config, public_url: &str, endpoints: Vec<Endpoint>) -> Result<Self, String> {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let folder = &config.storage.folder;
+        make_folder(folder)?;
+        let store = store::Store::open(&store_settings(config), &[CORE, CERTIFY], Arc::clone(&clock))
+            .map_err(|cause| cause.to_string())?;
+        let door = Door::new(Arc::new(store), Arc::new(OsRandom));
+        let shelf = Shelf::open(&folder.join(DELIVERIES)).map_err(|cause| cause.to_string())?;
+        let keys = Folder::new(folder.join(KEYS), passphrase(config)?);
+        let settings = certify_settings(config, public_url);
+        let visa = AuditVisa::open(door, Arc::clone(&clock), shelf.clone(), keys, settings)
+            .await
+            .map_err(|cause| cause.to_string())?;
+        visa.set_endpoints(endpoints);
+        Ok(Self { visa: Arc::new(visa), token: Token::random(&OsRandom), clock, shelf })
+    }
+
+    /// All routes.
+    ///
+    /// # Errors
+    /// `server.trusted_proxies` can't be read.
+    pub fn router(&self, config: &Config, around: Surroundings) -> Result<Router, String> {
+        let tokens = Tokens::new(self.visa.door().clone(), Arc::clone(&self.clock));
+        let announcements = web::Announcements { destinations: destinations(config), nudge: around.nudge };
+        Ok(web::router(web::State {
+            visa: Arc::clone(&self.visa),
+            clock: Arc::clone(&self.clock),
+            tokens: tokens.with_local(&self.token),
+            metrics: around.metrics,
+            limits: limits(config),
+            trusted_proxies: proxies(config)?,
+            checks: vec![Check::shelf(&self.shelf)],
+            announcements,
+        }))
+    }
+}
+
+/// The channels that are named by a setting.
+#[must_use]
+pub fn destinations(config: &Config) -> Vec<String> {
+    let mut names = [config.announce.channels.clone(), config.announce.repeats.clone()].concat();
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// Address in links: the configured one, else the listener's.
+#[must_use]
+pub fn public_url(config: &Config, listening: &str) -> String {
+    config.server.public_url.as_deref().unwrap_or(listening).trim_end_matches('/').to_owned()
+}
+
+/// Whether a data folder has a database already.
+#[must_use]
+pub fn has_store(loaded: &Loaded) -> bool {
+    loaded.config.storage.folder.join(store::FILE).is_file()
+}
+
+/// Where the append-only list of processed events stands.
+#[must_use]
+pub fn processed_file(folder: &Path) -> PathBuf {
+    folder.join("processed.jsonl")
+}
+
+/// The data folder holds what is personal: nobody else's business.
+fn make_folder(folder: &Path) -> Result<(), String> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o750).create(folder);
+    made.map_err(|cause| format!("storage.folder {}: {cause}", folder.display()))
+}
+
+fn store_settings(config: &Config) -> store::Settings {
+    let storage = &config.storage;
+    store::Settings {
+        folder: storage.folder.clone(),
+        cache_kib: u32::try_from(storage.cache.0 / 1024).unwrap_or(u32::MAX),
+        readers: usize::try_from(storage.readers).unwrap_or(1),
+    }
+}
+
+fn certify_settings(config: &Config, public_url: &str) -> certify::Settings {
+    certify::Settings {
+        policy: config.policy.clone(),
+        issuer: Issuer { name: config.issuer.name.clone(), url: public_url.to_owned() },
+        announce: config.announce.channels.clone(),
+        announce_repeats: config.announce.repeats.clone(),
+        wait: config.server.wait.0,
+    }
+}
+
+fn passphrase(config: &Config) -> Result<Option<Passphrase>, String> {
+    let Some(place) = &config.keys.passphrase else { return Ok(None) };
+    let secret = place.read(Layout::Line).map_err(|cause| format!("keys.passphrase: {cause}"))?;
+    Ok(Some(Passphrase::from(secret.expose().to_owned())))
+}
+
+fn limits(config: &Config) -> web::Limits {
+    let webhook_body = usize::try_from(config.server.body_limit.0).unwrap_or(usize::MAX);
+    web::Limits { webhook_body, ..web::Limits::default() }
+}
+
+/// A single address is a network of one.
+fn proxies(config: &Config) -> Result<Vec<IpNet>, String> {
+    let network = |text: &String| {
+        let address = || text.parse::<std::net::IpAddr>().map(IpNet::from);
+        text.parse::<IpNet>().or_else(|_| address()).map_err(|_| {
+            format!("server.trusted_proxies: {text:?} is neither an address nor a network like 10.0.0.0/8")
+        })
+    };
+    config.server.trusted_proxies.iter().map(network).collect()
+}

@@ -1,0 +1,172 @@
+//! A house with a socket and its workers: recovery, announcements, export, reload. Started in an order in
+//! which nothing is served before what a crash left was looked after, stopped in the reverse one.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use certify::ledgerfile::ProcessedFile;
+use certify::recovery::Recovery;
+use relay::{Channel, Log, Relay, Telegram};
+use secrecy::SecretString;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use web::tls::Tls;
+use web::{ServeSettings, Stopped};
+
+use super::export::Export;
+use super::reload::Reload;
+use super::{House, Metrics, Surroundings, destinations, processed_file, public_url};
+use crate::cli::api::{RunFile, Running};
+use crate::config::secret::Layout;
+use crate::config::{Config, Loaded, Places, endpoint};
+
+/// A server that is ready to be run.
+pub struct Server {
+    /// The parts.
+    pub house: House,
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// Base address for clients on this machine.
+    pub base: String,
+    router: axum::Router,
+    listener: TcpListener,
+    settings: ServeSettings,
+    recovery: Recovery,
+    relay: relay::Handle,
+    export: Export,
+    reload: JoinHandle<()>,
+    run_file: RunFile,
+}
+
+impl Server {
+    /// Checks the sources, takes address and folder, recovers, starts the workers. Requests are answered
+    /// once [`Server::run`] is called.
+    ///
+    /// # Errors
+    /// Says which setting or part, why, and what to do.
+    pub async fn start(places: Places, loaded: Loaded) -> Result<Self, String> {
+        let endpoints = endpoint::all(&loaded)?;
+        let config = &loaded.config;
+        let channels = channels(config)?;
+        let tls = tls(config)?;
+        let listen = config.server.listen;
+        let listener = TcpListener::bind(listen)
+            .await
+            .map_err(|cause| format!("server.listen {listen}: {cause}; another program may have it"))?;
+        let address = listener.local_addr().map_err(|cause| format!("server.listen {listen}: {cause}"))?;
+        let base = base(address, tls.is_some());
+        let metrics = meters();
+        let house = House::open(config, &public_url(config, &base), endpoints).await?;
+        let swept = house.visa.recover_at_start().await.map_err(|cause| cause.to_string())?;
+        tracing::info!(?swept, plain_refs = endpoint::plain_account(&loaded), "recovered_at_start");
+        let recovery = Recovery::start(&house.visa);
+        let relay = Relay::start(
+            house.visa.door().clone(),
+            Arc::clone(&house.clock),
+            channels,
+            relay::Settings::default(),
+        );
+        let around = Surroundings { metrics: metrics.clone(), nudge: Some(relay.nudger()) };
+        let router = house.router(config, around)?;
+        let file = ProcessedFile::at(processed_file(&config.storage.folder));
+        let export = Export::start(Arc::clone(&house.visa), file);
+        let running = Running {
+            address: base.clone(),
+            token: house.token.expose().to_owned(),
+            pid: std::process::id(),
+        };
+        let run_file = running
+            .write(&config.storage.folder)
+            .map_err(|cause| format!("storage.folder: run/server.json can't be written: {cause}"))?;
+        let settings = ServeSettings {
+            max_connections: usize::try_from(config.server.max_connections).unwrap_or(usize::MAX),
+            tls: tls.clone(),
+            metrics,
+            ..ServeSettings::default()
+        };
+        let visa = Arc::clone(&house.visa);
+        let reload = Reload { places, loaded, visa, tls }
+            .start()
+            .map_err(|cause| format!("no signal handler: {cause}"))?;
+        Ok(Self {
+            house,
+            router,
+            address,
+            base,
+            listener,
+            settings,
+            recovery,
+            relay,
+            export,
+            reload,
+            run_file,
+        })
+    }
+
+    /// Wakes the announcements at once instead of at their next look.
+    pub fn nudge(&self) -> relay::Nudge {
+        self.relay.nudger()
+    }
+
+    /// Serves until `stop` is there, then ends everything in order.
+    ///
+    /// # Errors
+    /// What the listener can't recover from.
+    pub async fn run<F>(self, stop: F) -> std::io::Result<Stopped>
+    where
+        F: Future<Output = ()> + Send,
+    {
+        let served = web::serve(self.listener, self.router, self.settings, stop).await;
+        self.reload.abort();
+        self.relay.stop().await;
+        self.export.stop().await;
+        self.recovery.stop().await;
+        drop(self.run_file);
+        served
+    }
+}
+
+/// The channels that are named; an unnamed one would send what nobody asked for.
+fn channels(config: &Config) -> Result<Vec<Arc<dyn Channel>>, String> {
+    let destinations = destinations(config);
+    let named = |name: &str| destinations.iter().any(|one| one == name);
+    let mut channels: Vec<Arc<dyn Channel>> = Vec::new();
+    if named("log") {
+        channels.push(Arc::new(Log));
+    }
+    if let Some(settings) = config.announce.telegram.as_ref().filter(|_| named("telegram")) {
+        let fail = |cause: String| format!("announce.telegram: {cause}");
+        let token = settings.token.read(Layout::Line).map_err(|cause| fail(format!("token: {cause}")))?;
+        let token = SecretString::from(token.expose().to_owned());
+        let mut telegram = relay::telegram::Settings::new(token, settings.chat_id.to_string());
+        telegram.base_url.clone_from(&settings.base_url);
+        channels.push(Arc::new(Telegram::new(telegram).map_err(|cause| fail(cause.to_string()))?));
+    }
+    Ok(channels)
+}
+
+fn tls(config: &Config) -> Result<Option<Arc<Tls>>, String> {
+    let Some(files) = &config.server.tls else { return Ok(None) };
+    let tls = Tls::open(files.certificate.clone(), files.key.clone()).map_err(|cause| cause.to_string())?;
+    Ok(Some(Arc::new(tls)))
+}
+
+/// How a client on this machine reaches the listener.
+fn base(address: SocketAddr, tls: bool) -> String {
+    let mut reached = address;
+    if address.ip().is_unspecified() {
+        reached.set_ip(match address {
+            SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
+            SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    format!("{}://{reached}", if tls { "https" } else { "http" })
+}
+
+/// The process' meters. `None` for a second server in one process: the first has them.
+fn meters() -> Option<Metrics> {
+    let recorder = web::recorder().ok()?;
+    let handle = recorder.handle();
+    metrics::set_global_recorder(recorder).ok()?;
+    Some(handle)
+}
