@@ -2,6 +2,8 @@
 
 mod bench;
 mod gates;
+#[expect(dead_code, unused_imports, reason = "race and crash drive it")]
+mod lab;
 mod services;
 mod tidy;
 #[cfg_attr(

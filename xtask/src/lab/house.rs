@@ -1,0 +1,129 @@
+//! A folder in which the program runs: `onceseal.toml`, `secrets/`, `data/`, `logs/`. All paths in the
+//! configuration are relative to the folder, so a copy of it is a house of its own.
+
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Context as _;
+
+/// Signing secret of the source `stripe`.
+pub(crate) const STRIPE_SECRET: &str = "whsec_lab_8e1b5f7c20d94a63b1d7";
+/// Bearer token of the source `internal`.
+pub(crate) const INTERNAL_TOKEN: &str = "lab-internal-3a9d41c7e58b4f02";
+/// Passphrase of the key files, where the setup asks for one.
+pub(crate) const PASSPHRASE: &str = "lab passphrase 5c0e7d19ab";
+/// Token of the Telegram bot, where the setup has one.
+pub(crate) const BOT_TOKEN: &str = "7314159265:AALab-bot-token-2f6e0c8d1b";
+/// Address in links: of no machine, so that a certificate doesn't depend on the port.
+pub(crate) const PUBLIC_URL: &str = "https://deliver.example.com";
+
+/// How a house is set up.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Setup {
+    /// Whether key files have a passphrase (costs some 100 ms a start).
+    pub(crate) passphrase: bool,
+    /// Where a Telegram of our own listens; announcements then go there besides the log.
+    pub(crate) telegram: Option<SocketAddr>,
+    /// Level of the log; `info` when empty.
+    pub(crate) level: &'static str,
+    /// More lines at the end of the configuration's `[server]` section.
+    pub(crate) server: &'static str,
+}
+
+/// A folder in which the program runs.
+#[derive(Clone, Debug)]
+pub(crate) struct House {
+    folder: PathBuf,
+}
+
+impl House {
+    /// Makes a house in an empty folder.
+    ///
+    /// # Errors
+    /// A file can't be written.
+    pub(crate) fn make(folder: impl Into<PathBuf>, setup: &Setup) -> anyhow::Result<Self> {
+        let house = Self::at(folder);
+        for part in ["secrets", "logs"] {
+            std::fs::create_dir_all(house.folder.join(part)).context("making the house")?;
+        }
+        house.secret("stripe", STRIPE_SECRET)?;
+        house.secret("internal", INTERNAL_TOKEN)?;
+        house.secret("passphrase", PASSPHRASE)?;
+        house.secret("telegram", BOT_TOKEN)?;
+        std::fs::write(house.folder.join("onceseal.toml"), configuration(setup))?;
+        Ok(house)
+    }
+
+    /// The house in a folder that has one, such as a copy.
+    pub(crate) fn at(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into() }
+    }
+
+    /// Its folder.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The folder that the program writes to.
+    pub(crate) fn data(&self) -> PathBuf {
+        self.folder.join("data")
+    }
+
+    /// Where logs are collected, one file a start.
+    pub(crate) fn logs(&self) -> PathBuf {
+        self.folder.join("logs")
+    }
+
+    /// The certificates' files.
+    pub(crate) fn deliveries(&self) -> PathBuf {
+        self.data().join("deliveries")
+    }
+
+    /// `onceseal ARGUMENTS` in this house, with nothing of the caller's own settings in its environment.
+    pub(crate) fn command(&self, program: &Path, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program);
+        for (name, _) in std::env::vars_os() {
+            let name = name.to_string_lossy().into_owned();
+            if name.starts_with("ONCESEAL_") || name == "RUST_LOG" {
+                command.env_remove(name);
+            }
+        }
+        command.args(["--config", "onceseal.toml"]).args(arguments).current_dir(&self.folder);
+        command
+    }
+
+    fn secret(&self, name: &str, text: &str) -> anyhow::Result<()> {
+        let path = self.folder.join("secrets").join(name);
+        std::fs::write(&path, text)?;
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
+        Ok(())
+    }
+}
+
+fn configuration(setup: &Setup) -> String {
+    let level = if setup.level.is_empty() { "info" } else { setup.level };
+    let mut text = format!(
+        "[server]\nlisten = \"127.0.0.1:0\"\npublic_url = \"{PUBLIC_URL}\"\n{}\n\
+         [storage]\nfolder = \"data\"\n\n[issuer]\nname = \"AuditVisa Lab\"\n\n[log]\nlevel = \"{level}\"\n\n",
+        setup.server
+    );
+    if setup.passphrase {
+        text.push_str("[keys]\npassphrase = { file = \"secrets/passphrase\" }\n\n");
+    }
+    if let Some(at) = setup.telegram {
+        // Writing to a string can't fail.
+        let _ = write!(
+            text,
+            "[announce]\nchannels = [\"log\", \"telegram\"]\n\n[announce.telegram]\nbase_url = \"http://{at}\"\n\
+             token = {{ file = \"secrets/telegram\" }}\nchat_id = -1001234567890\n\n"
+        );
+    }
+    text.push_str(
+        "[sources.stripe]\nkind = \"stripe\"\nsecrets = [{ file = \"secrets/stripe\" }]\n\n\
+         [sources.internal]\nkind = \"internal\"\nsecrets = [{ file = \"secrets/internal\" }]\n",
+    );
+    text
+}

@@ -1,0 +1,49 @@
+//! A laboratory for the real program: builds it, sets it up in a folder, starts it, plays its senders,
+//! stops or kills it, and looks at what it left.
+//!
+//! Modules in reading order: [`build`] (which binary), [`house`] (folder, configuration, secrets),
+//! [`server`] (a started program), [`wire`] (HTTP by hand, so that a connection can be cut at any byte),
+//! [`event`] (numbered deliveries as Stripe signs them), [`record`] (the store, read past the program).
+//!
+//! Not here: what must hold. `race` and `crash` judge; the folder of a house can be copied, because its
+//! configuration names no absolute path.
+
+pub(crate) mod build;
+pub(crate) mod event;
+pub(crate) mod house;
+pub(crate) mod record;
+pub(crate) mod server;
+pub(crate) mod wire;
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+
+pub(crate) use build::Build;
+pub(crate) use house::{House, Setup};
+pub(crate) use server::Server;
+
+/// The checkout's top folder.
+pub(crate) fn root() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+}
+
+/// An empty folder `target/lab/NAME`; what an earlier run left there is removed.
+///
+/// # Errors
+/// It can't be made.
+pub(crate) fn scratch(name: &str) -> anyhow::Result<PathBuf> {
+    let folder = root().join("target/lab").join(name);
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder).with_context(|| format!("clearing {}", folder.display()))?;
+    }
+    std::fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+    Ok(folder.canonicalize()?)
+}
+
+/// The wall clock in Unix seconds: what a sender signs with.
+#[expect(clippy::disallowed_methods, reason = "a sender has a clock of its own; nothing is decided on it")]
+pub(crate) fn now() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+}
