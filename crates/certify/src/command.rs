@@ -224,6 +224,7 @@ impl CertifyEvent {
         audit.after_state =
             json!({ "status": "processed", "version": 1, "run_hash": certificate.run_hash.to_hex() });
         let payload = self.announcement(&links);
+        let told = self.outbox("certify.certificate.issue.succeeded", payload, &self.shared.announce, at);
         Decision {
             status: "processed",
             facts: self.row_facts(RowFacts::default()),
@@ -231,12 +232,7 @@ impl CertifyEvent {
             expires_at: None,
             writes,
             audit: vec![audit],
-            outbox: vec![self.outbox(
-                "certify.certificate.issue.succeeded",
-                payload,
-                &self.shared.announce,
-                at,
-            )],
+            outbox: if door::planted::is("announce-outside-commit") { Vec::new() } else { vec![told] },
         }
     }
 
@@ -345,6 +341,22 @@ impl CertifyEvent {
             destinations: destinations.to_vec(),
         }
     }
+}
+
+/// For a bug on purpose: what [`CertifyEvent::certify`] should have announced, from its outcome.
+pub(crate) fn announcement_left_out(shared: &Shared, outcome: &Outcome, at: Time) -> Option<OutboxRow> {
+    let mut payload = announcement_of_repeat(outcome)?;
+    payload.as_object_mut()?.insert("kind".into(), "issued".into());
+    Some(OutboxRow {
+        event_name: "certify.certificate.issue.succeeded",
+        object_type: "certify_event",
+        object_id: payload.get("ref")?.as_str()?.to_owned(),
+        aggregate_version: 1,
+        request_id: "announced-late".into(),
+        payload,
+        occurred_at: at,
+        destinations: shared.announce.clone(),
+    })
 }
 
 fn announcement_of_repeat(outcome: &Outcome) -> Option<Json> {

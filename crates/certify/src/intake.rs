@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use door::{Answer, Door, Failure, Key, Submission};
-use kernel::{Clock, Digest};
+use kernel::{Clock, Digest, Outcome};
 use metrics::counter;
 use parking_lot::RwLock;
 use source::{Delivery, Event, Rejection, Source};
@@ -14,7 +14,7 @@ use store::Write;
 
 use crate::answer::{self, Reply};
 use crate::buffer::Buffer;
-use crate::command::{Arrival, CertifyEvent, Shared};
+use crate::command::{Arrival, CertifyEvent, Shared, announcement_left_out};
 use crate::identity::{Identity, Plain};
 use crate::keyring::{Folder, Keyring};
 use crate::policy::{CertifiedMode, Policy};
@@ -224,6 +224,9 @@ impl AuditVisa {
                 if !done.replayed && answer::points_elsewhere(&done.outcome.body) {
                     self.discard_unused(&slug).await;
                 }
+                if !done.replayed && door::planted::is("announce-outside-commit") {
+                    self.announce_late(&done.outcome).await;
+                }
                 if let Some((buffer, key)) = hot.filter(|_| done.same) {
                     buffer.keep(key, &done.outcome, arrivals);
                 }
@@ -244,6 +247,19 @@ impl AuditVisa {
         };
         log(&identity, &source, &reply);
         reply
+    }
+
+    /// A bug on purpose: the announcement is written in a transaction of its own, after the certificate's.
+    async fn announce_late(&self, outcome: &Outcome) {
+        if answer::points_elsewhere(&outcome.body) {
+            return;
+        }
+        if let Some(row) = announcement_left_out(&self.shared, outcome, self.clock.now()) {
+            let random = self.door.random();
+            let plan = move |_, at| Ok((row.writes(at, &*random), ()));
+            // As somebody would write it who has this bug: what fails here is nobody's business.
+            let _ = self.door.maintain("announce", Vec::new(), plan).await;
+        }
     }
 
     /// The loser of a race over one change built files that no record names.

@@ -76,7 +76,11 @@ impl<C: Command> Work for Attempt<C> {
         let found = rows.next().unwrap_or_default();
         let record = found.first().map(RecordTable::read).transpose()?;
         let loaded: Vec<Vec<Row>> = rows.collect();
-        self.meet(&key, record, &loaded, now)
+        let writes = self.meet(&key, record, &loaded, now)?;
+        if crate::planted::is("ack-before-commit") {
+            self.answer_early();
+        }
+        Ok(writes)
     }
 
     fn settled(mut self: Box<Self>, end: Result<Written, Error>) {
@@ -142,6 +146,15 @@ impl<C: Command> Attempt<C> {
                 Some(Held { id: *id, claim: lease.claim })
             }
             _ => None,
+        }
+    }
+
+    /// A bug on purpose: whoever asked hears of the result while its commit is still to come.
+    fn answer_early(&mut self) {
+        if matches!(self.seen, Some(Seen::Finished { .. }))
+            && let (Some(seen), Some(answer)) = (self.seen.take(), self.answer.take())
+        {
+            let _ = answer.send(Ok((seen, Written::default())));
         }
     }
 
