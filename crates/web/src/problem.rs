@@ -132,7 +132,7 @@ impl Problem {
 
 impl From<source::Rejection> for Problem {
     fn from(rejection: source::Rejection) -> Self {
-        // The status is the rejection's; the table's is compared with it by a test.
+        // The rejection knows its status; tests compare it with the table's.
         let mut code = crate::codes::named(rejection.code);
         code.status = rejection.status;
         Self {

@@ -62,7 +62,7 @@ async fn the_same_bytes_five_times_stay_one_certificate() {
 async fn a_true_difference_is_told_and_the_first_stands() {
     let house = House::new().await;
     let first = house.deliver(samples::CHECKOUT_PAID).await.json();
-    let other = samples::CHECKOUT_PAID.replace("\"currency\": \"usd\"", "\"currency\": \"eur\"");
+    let other = samples::CHECKOUT_PAID.replace("\"currency\": \"eur\"", "\"currency\": \"usd\"");
     let got = house.deliver(&other).await;
     let answer = got.json();
     assert_eq!((got.status, &answer["status"]), (200, &"duplicate_reused".into()));
@@ -85,7 +85,7 @@ async fn what_is_not_certified_is_recorded_with_its_reason() {
 
 #[tokio::test]
 async fn a_broken_rule_fails_for_good_and_repeats_get_the_verdict() {
-    let checks = Checks { currencies: vec!["eur".into()], ..Checks::default() };
+    let checks = Checks { currencies: vec!["usd".into()], ..Checks::default() };
     let house = House::with(Policy { checks, ..Policy::default() }, Limits::default()).await;
     for _ in 0..2 {
         let got = house.deliver(samples::CHECKOUT_PAID).await;
