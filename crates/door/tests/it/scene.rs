@@ -106,7 +106,8 @@ impl Gate {
 
     /// Waits until somebody stands at the gate.
     pub(crate) async fn reached(&self) {
-        self.arrived.acquire().await.unwrap().forget();
+        let arrived = tokio::time::timeout(PATIENT, self.arrived.acquire()).await;
+        arrived.expect("nobody came to the gate").unwrap().forget();
     }
 
     /// Lets one through.

@@ -74,6 +74,23 @@ async fn a_repeat_gets_the_result_and_prepares_nothing() {
 }
 
 #[tokio::test]
+async fn a_repeat_is_counted_once_in_every_form() {
+    let forms: [fn(Add) -> Add; 4] = [
+        |command| command,
+        Add::without_preparation,
+        |command| command.leased(30),
+        |command| command.leased(30).without_preparation(),
+    ];
+    for form in forms {
+        let scene = scene();
+        for arrivals in 0..3 {
+            assert_eq!(scene.done(form(add("k", 5))).await.replayed, arrivals > 0);
+            assert_eq!(scene.count("select count(*) from test_arrivals").await, arrivals);
+        }
+    }
+}
+
+#[tokio::test]
 async fn another_payload_under_a_finished_key_is_told_and_changes_nothing() {
     let scene = scene();
     let first = scene.done(add("k", 5)).await;
