@@ -1,14 +1,31 @@
 //! The command line: one file a command. Commands for operators speak the operator API, over HTTP where a
 //! server runs and in this process where none does ([`api`]).
 
+pub mod announcements;
 pub mod api;
+pub mod backup;
+pub mod check;
 pub mod completions;
 pub mod config;
 pub mod demo;
+pub mod erase;
+pub mod export;
 pub mod fetch;
+pub mod import;
+pub mod init;
+pub mod inspect;
+pub mod keys;
+pub mod list;
 pub mod out;
+pub mod progress;
+pub mod reconcile;
+pub mod restore;
+pub mod retry;
 pub mod send;
 pub mod serve;
+pub mod show;
+pub mod status;
+pub mod token;
 pub mod verify;
 
 use std::path::PathBuf;
@@ -21,6 +38,7 @@ use out::{Ended, Exit, Out, Stop};
 
 const EXAMPLES: &str = "Examples:
   onceseal demo                          see it work, in a temporary folder
+  onceseal init && onceseal serve        set up and start a server here
   onceseal send event.json --times 5     play the sender
   onceseal verify certificate.zip --keys keys.json
 
@@ -92,14 +110,46 @@ impl Globals {
 pub enum Command {
     /// See it work: a server of its own in a temporary folder, and a story told to it
     Demo(demo::Demo),
+    /// Write a commented onceseal.toml and make its folders
+    Init(init::Init),
     /// Run the server
     Serve(serve::Serve),
     /// Play the sender: sign a body with a source's secret and post it
     Send(send::Send),
+    /// List events, newest first
+    List(list::List),
+    /// Everything about an event, with the seven questions answered
+    Show(show::Show),
+    /// Look closely at an event's record and files
+    Inspect(inspect::Inspect),
+    /// Bring records and files together again
+    Reconcile(reconcile::Reconcile),
+    /// Try a failed or recorded event again
+    Retry(retry::Retry),
+    /// Erase what is personal of an event; proof and audit stay
+    Erase(erase::Erase),
     /// Check a certificate offline: ZIP, JSON or HTML
     Verify(verify::Verify),
-    /// The effective configuration
+    /// Check the whole store against itself and its files
+    Check(check::Check),
+    /// Write processed events as JSON lines
+    Export(export::Export),
+    /// Take over the processed events of another installation
+    Import(import::Import),
+    /// Copy the whole state while the server goes on
+    Backup(backup::Backup),
+    /// Put a backup in the database's place
+    Restore(restore::Restore),
+    /// Anchor keys: list, rotate, backup, restore
+    Keys(keys::Keys),
+    /// The effective configuration: show, check
     Config(config::Config),
+    /// Operator tokens: issue, list, revoke
+    Token(token::Token),
+    /// Announcements that wait for a person: list, redrive, settle
+    Announcements(announcements::Announcements),
+    /// Counts, and whether a server runs
+    Status(status::Status),
     /// Print completions for a shell
     Completions(completions::Completions),
 }
@@ -132,10 +182,26 @@ async fn run(cli: Cli, out: Out) -> Ended {
     let globals = &cli.globals;
     match cli.command {
         Command::Demo(args) => args.run(out).await,
+        Command::Init(args) => args.run(out),
         Command::Serve(args) => args.run(globals, out).await,
         Command::Send(args) => args.run(globals, out).await,
+        Command::List(args) => args.run(globals, out).await,
+        Command::Show(args) => args.run(globals, out).await,
+        Command::Inspect(args) => args.run(globals, out).await,
+        Command::Reconcile(args) => args.run(globals, out).await,
+        Command::Retry(args) => args.run(globals, out).await,
+        Command::Erase(args) => args.run(globals, out).await,
         Command::Verify(args) => args.run(out).await,
+        Command::Check(args) => args.run(globals, out).await,
+        Command::Export(args) => args.run(globals, out).await,
+        Command::Import(args) => args.run(globals, out).await,
+        Command::Backup(args) => args.run(globals, out).await,
+        Command::Restore(args) => args.run(globals, out).await,
+        Command::Keys(args) => args.run(globals, out).await,
         Command::Config(args) => args.run(globals, out),
+        Command::Token(args) => args.run(globals, out).await,
+        Command::Announcements(args) => args.run(globals, out).await,
+        Command::Status(args) => args.run(globals, out).await,
         Command::Completions(args) => args.run(),
     }
 }

@@ -108,6 +108,19 @@ impl Out {
         if self.json { self.line(value) } else { self.line(format_args!("{value:#}")) }
     }
 
+    /// Prints an answer: JSON for machines, its plain members line by line for people.
+    pub fn answer(self, value: &Json) {
+        let Some(members) = value.as_object().filter(|_| !self.json) else { return self.value(value) };
+        let wide = members.keys().map(|name| name.chars().count()).max().unwrap_or_default();
+        for (name, member) in members {
+            match member {
+                Json::Null => {}
+                Json::Array(_) | Json::Object(_) => self.line(format_args!("{name:<wide$}  {member:#}")),
+                _ => self.line(format_args!("{name:<wide$}  {}", text(value, name))),
+            }
+        }
+    }
+
     /// A word in a tone.
     #[must_use]
     pub fn paint(self, tone: Tone, text: &str) -> String {
@@ -151,6 +164,16 @@ fn padded(cells: &[String], widths: &[usize]) -> String {
 #[must_use]
 pub fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+/// A member's text for people: `-` where there is none.
+#[must_use]
+pub fn text(value: &Json, name: &str) -> String {
+    match value.get(name) {
+        None | Some(Json::Null) => "-".into(),
+        Some(Json::String(text)) => clean(text),
+        Some(other) => clean(&other.to_string()),
+    }
 }
 
 /// Places on the screen: colour codes take none, wide characters two.

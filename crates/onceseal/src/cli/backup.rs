@@ -1,0 +1,45 @@
+//! `onceseal backup`: the whole committed state in one file, while the server goes on.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+
+use super::Globals;
+use super::api::{Api, Folder, Order};
+use super::out::{Ended, Exit, Out, Stop};
+use super::progress;
+
+/// Arguments.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  onceseal backup /backup/auditvisa-2026-03-01.db
+  onceseal keys backup /safe/auditvisa-keys          the keys are apart, on purpose
+
+Everything answered before the start is in it. The certificates' files need no backup: they are rebuilt from
+the records. With --server the path is one on the server")]
+pub struct Backup {
+    /// File to write; must not exist
+    #[arg(value_name = "FILE")]
+    to: PathBuf,
+}
+
+impl Backup {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// The file exists, or can't be written; nothing is left behind then.
+    pub async fn run(self, globals: &Globals, out: Out) -> Ended {
+        let to = std::path::absolute(&self.to)?;
+        let Some(to) = to.to_str() else {
+            return Err(Stop::new(Exit::Usage, "the path is not UTF-8; choose another"));
+        };
+        let api = Api::open(globals, Folder::Expected).await?;
+        let order = Order::post("/backup").json(&json!({ "to": to }));
+        out.answer(&progress::during("copying", api.call(order)).await?);
+        if !out.json {
+            out.line("keys are not in it; see `onceseal keys backup`");
+        }
+        Ok(Exit::Fine)
+    }
+}

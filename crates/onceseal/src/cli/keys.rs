@@ -1,0 +1,186 @@
+//! `onceseal keys`: anchor keys. Public halves are published; private ones are files in the data folder and
+//! are backed up apart from the database.
+
+use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use serde_json::{Value as Json, json};
+use zeroize::Zeroizing;
+
+use super::Globals;
+use super::api::{Api, Folder, Order};
+use super::out::{Ended, Exit, Out, Stop, text};
+use crate::wiring::KEYS;
+
+/// Arguments.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  onceseal keys list
+  onceseal keys list --json > keys.json       a key set for `onceseal verify --keys`
+  onceseal keys rotate                        old certificates stay valid
+  onceseal keys backup /safe/auditvisa-keys
+  onceseal keys restore /safe/auditvisa-keys
+
+A lost private key can't be replaced: certificates stay valid, but a database that names it as active does not
+start without it. A lost slug.secret would change every new address")]
+pub struct Keys {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// All public keys with their periods, retired ones too
+    List,
+    /// Make a new anchor key and retire the active one
+    Rotate,
+    /// Copy the private key files into a new folder
+    Backup {
+        /// Folder to make
+        #[arg(value_name = "FOLDER")]
+        to: PathBuf,
+    },
+    /// Copy private key files back; one that is there already must be the same
+    Restore {
+        /// Folder that `keys backup` made
+        #[arg(value_name = "FOLDER")]
+        from: PathBuf,
+    },
+}
+
+impl Keys {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// The keys can't be read or written.
+    pub async fn run(self, globals: &Globals, out: Out) -> Ended {
+        match self.what {
+            What::List => list(globals, out).await,
+            What::Rotate => {
+                let api = Api::open(globals, Folder::Expected).await?;
+                out.answer(&api.call(Order::post("/keys/rotate")).await?);
+                Ok(Exit::Fine)
+            }
+            What::Backup { to } => {
+                let from = globals.load()?.config.storage.folder.join(KEYS);
+                backup(&from, &to, out)
+            }
+            What::Restore { from } => {
+                let folder = globals.load()?.config.storage.folder;
+                if super::api::running(&folder)?.is_some() {
+                    let text = format!("a server uses {}; stop it before restoring keys", folder.display());
+                    return Err(Stop::new(Exit::Server, text));
+                }
+                restore(&from, &folder.join(KEYS), out)
+            }
+        }
+    }
+}
+
+async fn list(globals: &Globals, out: Out) -> Ended {
+    let set = Api::open(globals, Folder::Expected).await?.call(Order::anchor_keys()).await?;
+    let keys = set.get("keys").and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default();
+    if out.json {
+        out.value(&set);
+        return Ok(Exit::Fine);
+    }
+    let time = |key: &Json, name: &str| {
+        let seconds = key.get(name).and_then(Json::as_i64);
+        seconds.map_or_else(|| "-".into(), |at| kernel::Time::from_seconds(at).to_rfc3339_seconds())
+    };
+    let row = |key: &Json| {
+        vec![
+            text(key, "kid"),
+            text(key, "onceseal:status"),
+            time(key, "onceseal:not_before"),
+            time(key, "onceseal:retired_at"),
+            text(key, "x"),
+        ]
+    };
+    let rows: Vec<Vec<String>> = keys.iter().map(row).collect();
+    out.table(&["key id", "status", "from", "retired", "public key"], &rows);
+    Ok(Exit::Fine)
+}
+
+fn backup(from: &Path, to: &Path, out: Out) -> Ended {
+    let files = files(from)?;
+    if files.is_empty() {
+        let text = format!("{} holds no keys; a server makes them at its first start", from.display());
+        return Err(Stop::new(Exit::NothingFound, text));
+    }
+    folder(to)?;
+    for (name, bytes) in &files {
+        write(&to.join(name), bytes)?;
+    }
+    std::fs::File::open(to)?.sync_all()?;
+    out.answer(&json!({ "to": to.display().to_string(), "files": files.len() }));
+    Ok(Exit::Fine)
+}
+
+fn restore(from: &Path, to: &Path, out: Out) -> Ended {
+    let files = files(from)?;
+    if files.is_empty() {
+        return Err(Stop::new(Exit::NothingFound, format!("{} holds no keys", from.display())));
+    }
+    let mut missing = Vec::new();
+    // All are compared before the first is written.
+    for (name, bytes) in &files {
+        match std::fs::read(to.join(name)).map(Zeroizing::new) {
+            Ok(there) if *there == **bytes => {}
+            Ok(_) => {
+                let text = format!(
+                    "{name} is there already and differs; nothing was written. Move it away if the backup is right"
+                );
+                return Err(Stop::new(Exit::Problems, text));
+            }
+            Err(_) => missing.push((name, bytes)),
+        }
+    }
+    if !to.is_dir() {
+        folder(to)?;
+    }
+    for (name, bytes) in &missing {
+        write(&to.join(name), bytes)?;
+    }
+    std::fs::File::open(to)?.sync_all()?;
+    out.answer(&json!({ "restored": missing.len(), "there_already": files.len() - missing.len() }));
+    Ok(Exit::Fine)
+}
+
+/// Name and content.
+type KeyFile = (String, Zeroizing<Vec<u8>>);
+
+/// The key files in a folder.
+fn files(folder: &Path) -> Result<Vec<KeyFile>, Stop> {
+    let fail = |cause: std::io::Error| Stop::failed(format!("{}: {cause}", folder.display()));
+    let mut found = Vec::new();
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(found),
+        Err(cause) => return Err(fail(cause)),
+    };
+    for entry in entries {
+        let entry = entry.map_err(fail)?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let is_key = name == "slug.secret" || (name.starts_with("anchor-") && name.ends_with(".pem"));
+        if is_key {
+            found.push((name, Zeroizing::new(std::fs::read(entry.path()).map_err(fail)?)));
+        }
+    }
+    found.sort_by(|(one, _), (other, _)| one.cmp(other));
+    Ok(found)
+}
+
+fn folder(path: &Path) -> Result<(), Stop> {
+    let made = std::fs::DirBuilder::new().mode(0o700).create(path);
+    made.map_err(|cause| Stop::failed(format!("{} can't be made: {cause}", path.display())))
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), Stop> {
+    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    Ok(())
+}
