@@ -43,7 +43,8 @@ pub struct Settings {
     pub token: SecretString,
     /// A number, or `@name` of a channel or supergroup.
     pub chat_id: String,
-    /// Everything before `/bot`; plain HTTP is for a server of one's own.
+    /// Everything before `/bot`. Plain HTTP is for a server of one's own and takes no proxy; HTTPS goes
+    /// through the proxy that the environment names (`HTTPS_PROXY`), which sees only the host.
     pub base_url: String,
     /// For the connection; shorter than `answer_within`, so that its end is known as such.
     pub connect_within: Duration,
@@ -76,7 +77,9 @@ pub enum Wrong {
     #[error("{0:?} is no chat; give a number like -1001234567890 or a name like @channel")]
     Chat(String),
     /// Of the base address.
-    #[error("the base address must be like https://api.telegram.org, without user, query or fragment")]
+    #[error(
+        "the base address must be like https://api.telegram.org, without user, query or fragment; plain http is for a server of your own"
+    )]
     Base,
     /// Of the times.
     #[error("the time to connect must be shorter than the time for an answer")]
@@ -259,7 +262,9 @@ fn chat(text: &str) -> Option<Json> {
 
 fn base(text: &str) -> Option<String> {
     let url = Url::parse(text).ok()?;
-    let fine = matches!(url.scheme(), "http" | "https")
+    // The address holds the token: in the open only to a server of one's own.
+    let own = url.host_str().is_some_and(|host| !host.ends_with("telegram.org"));
+    let fine = (url.scheme() == "https" || url.scheme() == "http" && own)
         && url.has_host()
         && url.username().is_empty()
         && url.password().is_none()
@@ -276,7 +281,11 @@ fn client(settings: &Settings) -> Result<Client, Wrong> {
         .map_err(|cause| Wrong::Client(cause.to_string()))?
         .with_root_certificates(roots)
         .with_no_client_auth();
-    Client::builder()
+    let builder = match base(&settings.base_url) {
+        Some(base) if base.starts_with("https:") => Client::builder(),
+        _ => Client::builder().no_proxy(),
+    };
+    builder
         .tls_backend_preconfigured(tls)
         .connect_timeout(settings.connect_within)
         .timeout(settings.answer_within)

@@ -59,6 +59,9 @@ async fn a_told_wait_is_kept_by_the_whole_channel_and_by_no_other() {
         let told = Scripted::paced("a", Repeats::Shown, &[wait, delivered()], PACE);
         let relay = world.relay(vec![told.clone(), Scripted::new("b", Repeats::Shown, &[delivered()])]);
         assert_eq!(relay.turn().await.unwrap().delivered, 1);
+        // Also after a restart, which forgets the pause of the channel.
+        let row = world.list(&[State::Pending]).await.remove(0);
+        assert!(row.next_attempt_at >= world.clock.now().plus(Duration::from_secs(kept)));
         world.tell("later", issued("later"), &["a", "b"]).await;
         world.later(kept - 1);
         assert_eq!(relay.turn().await.unwrap().delivered, 1, "the other channel goes on");

@@ -60,7 +60,7 @@ async fn the_token_is_in_no_log_and_no_row() {
     for (number, reply) in replies.into_iter().enumerate() {
         stub.then(&[reply]);
         world.tell(&number.to_string(), issued("o"), &["telegram"]).await;
-        world.relay(vec![Arc::new(stub.telegram())]).turn().await.unwrap();
+        world.relay(vec![Arc::new(stub.hasty())]).turn().await.unwrap();
     }
     for (number, base) in ["http://127.0.0.1:1", "https://127.0.0.1:1"].iter().enumerate() {
         world.tell(&format!("x{number}"), issued("o"), &["telegram"]).await;

@@ -12,7 +12,7 @@ async fn told(replies: &[Reply], rounds: usize) -> (World, Arc<Stub>) {
     let world = world();
     let stub = Stub::start(replies).await;
     world.tell("o", issued("av_evt_1"), &["telegram"]).await;
-    let relay = world.relay(vec![Arc::new(stub.telegram())]);
+    let relay = world.relay(vec![Arc::new(stub.hasty())]);
     for _ in 0..rounds {
         relay.turn().await.unwrap();
         world.later(60);
@@ -167,7 +167,7 @@ async fn unusable_settings_are_refused_by_name() {
     for chat in ["", "0", "@", "@a b", "somebody"] {
         assert_eq!(with(&|s| s.chat_id = chat.into()), is(Wrong::Chat(String::new())), "{chat}");
     }
-    for base in ["", "ftp://x", "http://u:p@x", "http://x?y", "x"] {
+    for base in ["", "http://api.telegram.org", "ftp://x", "http://u:p@x", "http://x?y", "x"] {
         assert_eq!(with(&|s| s.base_url = base.into()), is(Wrong::Base), "{base}");
     }
     assert_eq!(with(&|s| s.connect_within = s.answer_within), is(Wrong::Times));
