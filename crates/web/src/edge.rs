@@ -21,11 +21,12 @@ use ipnet::IpNet;
 use kernel::Clock;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tower::{Layer, Service};
+use tracing::Instrument as _;
 
 use crate::announcements::Announcements;
 use crate::arrival::{self, Arrived, Ids, REQUEST_ID, TRACEPARENT};
 use crate::codes::INTERNAL_ERROR;
-use crate::health::Check;
+use crate::health::{Check, Readiness};
 use crate::meters::{self, Meters};
 use crate::problem::Problem;
 use crate::token::Tokens;
@@ -92,6 +93,7 @@ pub(crate) struct Edge {
     trusted_proxies: Vec<IpNet>,
     ids: Ids,
     meters: Meters,
+    pub(crate) readiness: Readiness,
 }
 
 impl Edge {
@@ -108,6 +110,7 @@ impl Edge {
             trusted_proxies: state.trusted_proxies,
             ids,
             meters: Meters::new(),
+            readiness: Readiness::default(),
         }
     }
 }
@@ -152,8 +155,10 @@ where
         let request_id = edge.ids.of(request.headers());
         let (echo, trace_id) = arrival::traceparent(request.headers()).unzip();
         let client = arrival::client(peer, request.headers(), &edge.trusted_proxies);
+        // What is logged on the way has the ids of its request.
+        let span = tracing::info_span!("request", request_id, trace_id);
         request.extensions_mut().insert(Arrived { request_id: request_id.clone(), trace_id, client });
-        let answer = AssertUnwindSafe(self.inner.call(request)).catch_unwind();
+        let answer = AssertUnwindSafe(self.inner.call(request)).catch_unwind().instrument(span);
         Box::pin(async move {
             let mut response = match answer.await {
                 Ok(Ok(response)) => response,

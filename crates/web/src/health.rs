@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::extract::State;
@@ -11,7 +11,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use certify::shelf::{Form, Shelf};
 use futures::future::BoxFuture;
-use serde_json::{Map, json};
+use serde_json::{Map, Value as Json, json};
 
 use crate::codes::ROUTE_UNKNOWN;
 use crate::edge::Edge;
@@ -20,6 +20,9 @@ use crate::problem::Problem;
 
 /// How long a check may take. A balancer asks every few seconds; slower than this is not ready.
 const CHECK_WITHIN: Duration = Duration::from_secs(2);
+
+/// How long a verdict is given again: anybody may ask, and each asking is a transaction and a file.
+const VERDICT_KEPT: Duration = Duration::from_millis(500);
 
 /// Something that must work before the server takes requests.
 pub struct Check {
@@ -63,7 +66,29 @@ pub(crate) async fn alive() -> Response {
     fresh(StatusCode::OK, json!({ "status": "ok" }).to_string())
 }
 
+/// The last verdict and when it was given. Whoever asks meanwhile waits for it, so that many who ask are one
+/// who asks.
+pub(crate) type Readiness = tokio::sync::Mutex<Option<(Instant, Map<String, Json>)>>;
+
 pub(crate) async fn ready(State(edge): State<Arc<Edge>>) -> Response {
+    let mut last = edge.readiness.lock().await;
+    let reasons = match &*last {
+        Some((at, reasons)) if at.elapsed() < VERDICT_KEPT => reasons.clone(),
+        _ => {
+            let found = reasons(&edge).await;
+            *last = Some((Instant::now(), found.clone()));
+            found
+        }
+    };
+    drop(last);
+    if reasons.is_empty() {
+        return fresh(StatusCode::OK, json!({ "status": "ready" }).to_string());
+    }
+    fresh(StatusCode::SERVICE_UNAVAILABLE, json!({ "status": "not_ready", "reasons": reasons }).to_string())
+}
+
+/// Why it is not ready; empty when it is.
+async fn reasons(edge: &Edge) -> Map<String, Json> {
     let mut reasons = Map::new();
     let door = edge.visa.door().clone();
     // An empty transaction goes through the writer's queue: it waits behind what waits there.
@@ -86,10 +111,7 @@ pub(crate) async fn ready(State(edge): State<Arc<Edge>>) -> Response {
             reasons.insert(name.into(), reason.into());
         }
     }
-    if reasons.is_empty() {
-        return fresh(StatusCode::OK, json!({ "status": "ready" }).to_string());
-    }
-    fresh(StatusCode::SERVICE_UNAVAILABLE, json!({ "status": "not_ready", "reasons": reasons }).to_string())
+    reasons
 }
 
 pub(crate) async fn metrics(State(edge): State<Arc<Edge>>) -> Response {

@@ -3,8 +3,8 @@
 //!
 //! Modules in reading order: [`codes`] (every error there is), [`problem`] (how an error is written),
 //! `arrival` (request id, trace, client), `edge` (what stands around every handler), `webhook`, `delivery`,
-//! [`token`] and `operator` (who may order what), `admin`, `announcements`, [`health`], `meters`, [`serve`] and [`tls`]
-//! (sockets).
+//! [`token`] and `operator` (who may order what), `admin`, `announcements`, [`health`], `meters`,
+//! [`mod@serve`], `stall` and [`tls`] (sockets).
 //!
 //! [`router`] depends on no socket: the command line calls it in its own process.
 //!
@@ -25,6 +25,7 @@ mod delivery;
 mod edge;
 mod meters;
 mod operator;
+mod stall;
 mod webhook;
 
 use std::sync::Arc;

@@ -24,13 +24,15 @@ const COME_AGAIN: Duration = Duration::from_secs(2);
 pub struct Problem {
     /// Its line in the table.
     pub code: Code,
-    /// What happened, in English, with the value.
-    pub message: Cow<'static, str>,
-    /// What happened, in Chinese.
-    pub message_zh: Cow<'static, str>,
-    /// What to do next.
-    pub next: Cow<'static, str>,
-    /// Further members.
+    // Boxed: it travels in every `Result`, and is rare.
+    words: Box<Words>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Words {
+    message: Cow<'static, str>,
+    message_zh: Cow<'static, str>,
+    next: Cow<'static, str>,
     more: Map<String, Json>,
 }
 
@@ -38,34 +40,40 @@ impl Problem {
     /// The problem with its code's own words.
     #[must_use]
     pub fn new(code: Code) -> Self {
-        Self {
-            code,
+        let words = Words {
             message: code.title.into(),
             message_zh: code.title_zh.into(),
             next: code.next.into(),
             more: Map::new(),
-        }
+        };
+        Self { code, words: Box::new(words) }
     }
 
-    /// The same with a message that names the value.
+    /// The same with a message that names the value: what happened, in English.
     #[must_use]
     pub fn saying(mut self, message: impl Into<Cow<'static, str>>) -> Self {
-        self.message = message.into();
+        self.words.message = message.into();
         self
     }
 
-    /// The same with a Chinese message that names the value.
+    /// The same with what happened in Chinese.
     #[must_use]
     pub fn saying_zh(mut self, message: impl Into<Cow<'static, str>>) -> Self {
-        self.message_zh = message.into();
+        self.words.message_zh = message.into();
         self
     }
 
     /// The same with one more member.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Json>) -> Self {
-        self.more.insert(name.into(), value.into());
+        self.words.more.insert(name.into(), value.into());
         self
+    }
+
+    /// What happened, in English.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.words.message
     }
 
     /// HTTP status.
@@ -88,14 +96,14 @@ impl Problem {
             "title": self.code.title,
             "status": self.code.status,
             "code": self.code.name,
-            "message": self.message,
-            "message_zh": self.message_zh,
-            "detail": self.message,
-            "next": self.next,
+            "message": self.words.message,
+            "message_zh": self.words.message_zh,
+            "detail": self.words.message,
+            "next": self.words.next,
             "request_id": request_id,
         });
         if let Some(map) = body.as_object_mut() {
-            map.extend(self.more.clone());
+            map.extend(self.words.more.clone());
             if let Some(after) = self.retry_after() {
                 map.insert("retry_after_ms".into(), u64::try_from(after.as_millis()).unwrap_or(0).into());
             }
@@ -135,13 +143,9 @@ impl From<source::Rejection> for Problem {
         // The rejection knows its status; tests compare it with the table's.
         let mut code = crate::codes::named(rejection.code);
         code.status = rejection.status;
-        Self {
-            code,
-            message: rejection.message.into(),
-            message_zh: rejection.message_zh.into(),
-            next: rejection.next.into(),
-            more: Map::new(),
-        }
+        let mut problem = Self::new(code).saying(rejection.message).saying_zh(rejection.message_zh);
+        problem.words.next = rejection.next.into();
+        problem
     }
 }
 

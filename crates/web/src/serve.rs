@@ -8,7 +8,6 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use axum::Router;
@@ -25,6 +24,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tower::Service as _;
 
+use crate::stall::Bounded;
 use crate::tls::Tls;
 
 /// Pause after an accept that failed for want of file handles; connections that end give some back.
@@ -45,6 +45,8 @@ pub struct ServeSettings {
     pub max_header_bytes: usize,
     /// Connections open at once; further ones wait in the system's queue.
     pub max_connections: usize,
+    /// Time that a client may leave its answer unread.
+    pub write_stall: Duration,
     /// Time that a stop may take. What is not answered by then is cut.
     pub stop_within: Duration,
     /// TLS, where it is not ended in front of us.
@@ -59,6 +61,7 @@ impl Default for ServeSettings {
             header_read: Duration::from_secs(10),
             max_header_bytes: 64 * 1024,
             max_connections: 4096,
+            write_stall: Duration::from_secs(30),
             stop_within: Duration::from_secs(10),
             tls: None,
             metrics: None,
@@ -88,9 +91,11 @@ where
 {
     let (stopping, stopped) = watch::channel(());
     let places = Arc::new(Semaphore::new(settings.max_connections));
-    let server = Arc::new(Server { http: http(&settings), router, tls: settings.tls.clone() });
+    let server =
+        Server { http: http(&settings), router, tls: settings.tls, write_stall: settings.write_stall };
+    let server = Arc::new(server);
     let mut connections = JoinSet::new();
-    let upkeep = settings.metrics.clone().map(|handle| tokio::spawn(keep_up(handle)));
+    let upkeep = settings.metrics.map(|handle| tokio::spawn(keep_up(handle)));
     let mut stop = std::pin::pin!(stop);
     loop {
         tokio::select! {
@@ -121,6 +126,7 @@ struct Server {
     http: Builder,
     router: Router,
     tls: Option<Arc<Tls>>,
+    write_stall: Duration,
 }
 
 fn http(settings: &ServeSettings) -> Builder {
@@ -181,7 +187,8 @@ where
     I: AsyncRead + AsyncWrite + Unpin,
 {
     let service = Routed { router: server.router.clone(), peer };
-    let mut connection = server.http.serve_connection(TokioIo::new(io), service);
+    let mut connection =
+        server.http.serve_connection(TokioIo::new(Bounded::new(io, server.write_stall)), service);
     let mut gone = Box::pin(async move {
         // Nothing is ever sent: the end of the channel is the message.
         while stopped.changed().await.is_ok() {}
@@ -192,10 +199,7 @@ where
             stopping = true;
             Pin::new(&mut connection).graceful_shutdown();
         }
-        match connection.poll_without_shutdown(context) {
-            Poll::Ready(ended) => Poll::Ready(ended),
-            Poll::Pending => Poll::Pending,
-        }
+        connection.poll_without_shutdown(context)
     })
     .await;
     if let Err(error) = ended {

@@ -106,7 +106,7 @@ fn refused(style: ReplyStyle, problem: Problem) -> Response {
     let (kind, body) = match style {
         ReplyStyle::Json => return problem.into_response(),
         ReplyStyle::AlipaySuccess => (PLAIN, "failure".to_owned()),
-        ReplyStyle::WechatPay => (JSON, fail(&format!("{}: {}", problem.code.name, problem.message))),
+        ReplyStyle::WechatPay => (JSON, fail(&format!("{}: {}", problem.code.name, problem.message()))),
     };
     let mut response = Response::new(Body::from(body));
     problem.mark(&mut response);

@@ -1,9 +1,13 @@
 //! What an arrival is told: the table of answers, replays, the styles of senders, ids and traces.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::http::{HeaderName, Method, Request};
 use certify::policy::{Checks, Policy};
-use source::samples;
+use kernel::Time;
+use source::{Kind, Secret, Signer, samples};
+use store::{Write, values};
 use web::Limits;
 
 use crate::house::{Got, House, NOW, delivery, path, payment};
@@ -113,11 +117,61 @@ async fn a_folder_that_can_not_be_written_is_our_failure_and_passes() {
 
 #[tokio::test]
 async fn a_late_answer_becomes_come_again_and_the_work_is_finished() {
-    let limits = Limits { answer_within: std::time::Duration::ZERO, ..Limits::default() };
+    let limits = Limits { answer_within: Duration::ZERO, ..Limits::default() };
     let house = House::with(Policy::default(), limits).await;
     let got = house.deliver(samples::CHECKOUT_PAID).await;
     assert_eq!(got.problem(), (503, "ANSWER_TIMEOUT".into()));
     assert_eq!(got.header("retry-after"), "2");
+    let finished = async { while house.count("certify_certificates").await == 0 {} };
+    tokio::time::timeout(Duration::from_secs(10), finished).await.expect("it is finished");
+}
+
+/// Puts the one event back into a state, as a crash or a leased run leaves it.
+async fn put_back(house: &House, state: &'static str) {
+    let sql = "update certify_events set status = $1, response_code = null, response_body = null, claim_token = $2, locked_until = $3";
+    let write = Write::one("test.put_back", sql, values![state, [7_u8; 16], Time::from_seconds(NOW + 3)]);
+    house.visa.door().maintain("test", vec![], move |_, _| Ok((vec![write], ()))).await.expect("put back");
+}
+
+#[tokio::test]
+async fn a_twin_of_durable_work_gets_202_and_its_arrival_is_on_record() {
+    let house = House::new().await;
+    house.deliver(samples::CHECKOUT_PAID).await;
+    put_back(&house, "processing").await;
+    let got = house.deliver(samples::CHECKOUT_PAID).await;
+    assert_eq!((got.status, &got.json()["status"]), (202, &"processing".into()), "{}", got.text());
+    assert_eq!(got.header("retry-after"), "2");
+    assert!(got.json()["retry_after_ms"].is_u64());
+    assert_eq!(house.count("certify_arrivals").await, 2);
+}
+
+#[tokio::test]
+async fn another_payload_beside_running_work_must_come_again() {
+    let house = House::new().await;
+    house.deliver(samples::CHECKOUT_PAID).await;
+    put_back(&house, "processing").await;
+    let other = samples::CHECKOUT_PAID.replace("\"currency\": \"eur\"", "\"currency\": \"usd\"");
+    let got = house.deliver(&other).await;
+    assert_eq!(got.problem(), (503, "EVENT_IN_PROGRESS".into()));
+    assert!(!got.header("retry-after").is_empty());
+}
+
+#[tokio::test]
+async fn alipay_is_answered_success_or_failure_and_nothing_else() {
+    let house = House::new().await;
+    let private = Secret::pem(include_str!("keys/rsa-private.pem")).expect("a key");
+    let signer = Signer::new(Kind::Alipay, &private).expect("a signer");
+    let form = "notify_id=n1&notify_type=trade_status_sync&notify_time=2026-01-02+08%3A00%3A00&app_id=a1&trade_no=t1&out_trade_no=o1&trade_status=TRADE_SUCCESS&total_amount=20.00&charset=utf-8&version=1.0";
+    let body = signer.body(form.as_bytes());
+    for expected in ["success", "success", "failure"] {
+        let body = if expected == "failure" { form.as_bytes().to_vec() } else { body.clone() };
+        let request =
+            Request::post("/webhooks/alipay").header("content-type", "application/x-www-form-urlencoded");
+        let got = house.call(request.body(Body::from(body)).expect("a request")).await;
+        assert_eq!((got.text().as_str(), got.status < 300), (expected, expected == "success"));
+        assert_eq!(got.header("content-type"), "text/plain; charset=utf-8");
+    }
+    assert_eq!(house.count("certify_arrivals").await, 2);
 }
 
 #[tokio::test]
