@@ -1,8 +1,9 @@
 //! The project's own tasks, run as `cargo xtask TASK`.
 
 mod bench;
+mod crash;
 mod gates;
-#[expect(dead_code, unused_imports, reason = "race and crash drive it")]
+#[expect(dead_code, reason = "race and crash drive it")]
 mod lab;
 mod services;
 mod tidy;
@@ -11,6 +12,7 @@ mod tidy;
     expect(dead_code, unused_imports, reason = "so far only its own tests drive the tracer")
 )]
 mod trace;
+mod vectors;
 
 use std::process::ExitCode;
 
@@ -26,8 +28,12 @@ enum Task {
     Test,
     /// Rules of the house that no compiler knows
     Tidy,
+    /// Kill the release binary at every write, rename, sync and send, and cut its power there
+    Crash(crash::Crash),
     /// Measure what a delivery costs
     Bench(bench::Bench),
+    /// All senders' and all proof vectors, through the real route
+    Vectors(vectors::Vectors),
 }
 
 fn main() -> ExitCode {
@@ -36,6 +42,8 @@ fn main() -> ExitCode {
         Task::Test => gates::test(),
         Task::Tidy => tidy::run(),
         Task::Bench(bench) => bench::run(&bench),
+        Task::Crash(crash) => crash::run(&crash),
+        Task::Vectors(vectors) => vectors.run(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
