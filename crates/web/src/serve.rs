@@ -90,7 +90,7 @@ where
     F: Future<Output = ()> + Send,
 {
     let (stopping, stopped) = watch::channel(());
-    let places = Arc::new(Semaphore::new(settings.max_connections));
+    let places = Arc::new(Semaphore::new(settings.max_connections.clamp(1, Semaphore::MAX_PERMITS)));
     let server =
         Server { http: http(&settings), router, tls: settings.tls, write_stall: settings.write_stall };
     let server = Arc::new(server);

@@ -157,6 +157,17 @@ async fn another_payload_beside_running_work_must_come_again() {
 }
 
 #[tokio::test]
+async fn an_orphaned_event_is_not_acknowledged_and_leaves_no_second_certificate() {
+    let house = House::new().await;
+    house.deliver(samples::CHECKOUT_PAID).await;
+    put_back(&house, "orphaned").await;
+    let got = house.deliver(samples::CHECKOUT_PAID).await;
+    assert_eq!(got.problem(), (503, "EVENT_ORPHANED".into()));
+    assert_eq!(got.header("retry-after"), "2");
+    assert_eq!(house.count("certify_certificates").await, 1);
+}
+
+#[tokio::test]
 async fn alipay_is_answered_success_or_failure_and_nothing_else() {
     let house = House::new().await;
     let private = Secret::pem(include_str!("keys/rsa-private.pem")).expect("a key");
