@@ -20,14 +20,15 @@ async fn a_stop_answers_what_is_under_way_and_closes_what_is_idle() {
     let text = wire("stripe", CHECKOUT_PAID);
     let (first, rest) = text.split_at(text.len() - 10);
     busy.write_all(first.as_bytes()).await.expect("sent");
-    // The server has read the head once it answers on another connection that came later.
-    ask(&mut idle, "GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n").await;
+    // The server has read the head once it answers on a connection that came later.
+    let mut later = server.connect().await;
+    ask(&mut later, "GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n").await;
     let (house, serving) = server.stop();
     assert_eq!(to_end(&mut idle).await, "", "closed without a word");
     busy.write_all(rest.as_bytes()).await.expect("sent");
     let answer = to_end(&mut busy).await;
     assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("processed"), "{answer}");
-    drop((idle, busy));
+    drop((idle, busy, later));
     assert_eq!(serving.await.expect("no panic").expect("no error"), Stopped { cut: 0 });
     assert!(TcpStream::connect(address).await.is_err(), "nobody listens");
     assert_eq!(house.count("certify_certificates").await, 1);
