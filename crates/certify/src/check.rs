@@ -44,11 +44,11 @@ const RULES: [(&str, &str); 8] = [
     ),
     (
         "has a certificate and no announcement on record",
-        "select e.ref from certify_events e join certify_certificates c on c.event = e.id where not exists (select 1 from outbox o where o.object_type = 'certify_event' and o.object_id = e.ref and o.event_name = 'certify.certificate.issue.succeeded') limit 200",
+        "select e.ref from certify_events e join certify_certificates c on c.event = e.id where e.ref not in (select o.object_id from outbox o where o.event_name = 'certify.certificate.issue.succeeded') limit 200",
     ),
     (
         "has no audit row",
-        "select ref from certify_events e where status in ('processed', 'received') and not exists (select 1 from audit_events a where a.object_id = e.ref) limit 200",
+        "select ref from certify_events where status in ('processed', 'received') and ref not in (select object_id from audit_events) limit 200",
     ),
 ];
 

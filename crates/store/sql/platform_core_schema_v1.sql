@@ -215,9 +215,9 @@ create table if not exists outbox_deliveries (
 ) {strict};
 -- What is still to be done; by state, never by a watermark of ids, since rows commit out of order.
 create index if not exists ix_outbox_deliveries_due
-  on outbox_deliveries (next_attempt_at) where status in ('pending', 'sending');
-create index if not exists ix_outbox_deliveries_order
-  on outbox_deliveries (object_key, destination, outbox_id) where status in ('pending', 'sending');
+  on outbox_deliveries (destination, next_attempt_at) where status in ('pending', 'sending');
+-- The order of one object's deliveries, and what was told of an object.
+create index if not exists ix_outbox_deliveries_object on outbox_deliveries (object_key, destination, outbox_id);
 create index if not exists ix_outbox_deliveries_held
   on outbox_deliveries (status, id) where status in ('refused', 'uncertain', 'dead');
 

@@ -59,7 +59,7 @@ pub(crate) struct Launch {
 
 /// Every subject, in the order of the tables.
 pub(crate) fn all() -> Vec<Subject> {
-    vec![bare(), naive()]
+    vec![bare(), naive(), onceseal(), buffered()]
 }
 
 fn bare() -> Subject {
@@ -78,6 +78,41 @@ fn naive() -> Subject {
         Ok(Launch { args, env })
     };
     Subject { name: NAIVE, package: "bench-naive", launch, answers: Answers::ByEvent }
+}
+
+fn onceseal() -> Subject {
+    let launch = |folder: &Path| configured(folder, "");
+    Subject { name: "onceseal", package: "onceseal", launch, answers: Answers::ByEvent }
+}
+
+/// Repeats answered from memory: an option, off by default.
+fn buffered() -> Subject {
+    let launch = |folder: &Path| configured(folder, "[arrivals]\nmode = \"buffered\"\n");
+    Subject { name: "buffered", package: "onceseal", launch, answers: Answers::ByEvent }
+}
+
+/// The product with its defaults, but for where things are and how arrivals are kept.
+fn configured(folder: &Path, arrivals: &str) -> Result<Launch> {
+    let file = folder.join("onceseal.toml");
+    let text = format!(
+        r#"[server]
+listen = "127.0.0.1:0"
+[storage]
+folder = "{}"
+{arrivals}[sources.stripe]
+kind = "stripe"
+secrets = [{{ env = "BENCH_STRIPE_SECRET" }}]
+[sources.internal]
+kind = "internal"
+secrets = [{{ env = "BENCH_INTERNAL_TOKEN" }}]
+"#,
+        folder.join("data").display()
+    );
+    fs::write(&file, text)?;
+    let mut args = args(["serve", "--config"]);
+    args.push(file.into_os_string());
+    let env = vec![("BENCH_STRIPE_SECRET", STRIPE_SECRET.into()), ("BENCH_INTERNAL_TOKEN", INTERNAL_TOKEN.into())];
+    Ok(Launch { args, env })
 }
 
 fn args<const N: usize>(texts: [&str; N]) -> Vec<OsString> {
