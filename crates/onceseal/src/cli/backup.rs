@@ -1,5 +1,6 @@
 //! `onceseal backup`: the whole committed state in one file, while the server goes on.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -37,6 +38,11 @@ impl Backup {
         let api = Api::open(globals, Folder::Expected).await?;
         let order = Order::post("/backup").json(&json!({ "to": to }));
         out.answer(&progress::during("copying", api.call(order)).await?);
+        if globals.server.is_none() {
+            // It holds what the data folder keeps from others. Another user's file can't be changed, and
+            // then its folder decides.
+            let _ = std::fs::set_permissions(to, std::fs::Permissions::from_mode(0o600));
+        }
         if !out.json {
             out.line("keys are not in it; see `onceseal keys backup`");
         }

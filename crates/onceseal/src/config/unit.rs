@@ -70,6 +70,9 @@ impl Visitor<'_> for Reader {
     }
 
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<u64, E> {
+        if let Ok(number) = text.parse::<i64>() {
+            return self.visit_i64(number);
+        }
         read(text, self.units).ok_or_else(|| E::invalid_value(Unexpected::Str(text), &self))
     }
 

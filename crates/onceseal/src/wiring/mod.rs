@@ -6,6 +6,7 @@
 pub mod export;
 pub mod reload;
 pub mod server;
+pub mod waker;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -67,12 +68,12 @@ impl House {
         let store = store::Store::open(&store_settings(config), &[CORE, CERTIFY], Arc::clone(&clock))
             .map_err(|cause| cause.to_string())?;
         let door = Door::new(Arc::new(store), Arc::new(OsRandom));
-        let shelf = Shelf::open(&folder.join(DELIVERIES)).map_err(|cause| cause.to_string())?;
+        let shelf = Shelf::open(&folder.join(DELIVERIES)).map_err(in_folder)?;
         let keys = Folder::new(folder.join(KEYS), passphrase(config)?);
         let settings = certify_settings(config, public_url);
         let visa = AuditVisa::open(door, Arc::clone(&clock), shelf.clone(), keys, settings)
             .await
-            .map_err(|cause| cause.to_string())?;
+            .map_err(in_folder)?;
         visa.set_endpoints(endpoints);
         Ok(Self { visa: Arc::new(visa), token: Token::random(&OsRandom), clock, shelf })
     }
@@ -122,6 +123,11 @@ pub fn has_store(loaded: &Loaded) -> bool {
 #[must_use]
 pub fn processed_file(folder: &Path) -> PathBuf {
     folder.join("processed.jsonl")
+}
+
+/// Names the setting that leads to the place.
+fn in_folder(cause: impl std::fmt::Display) -> String {
+    format!("storage.folder: {cause}")
 }
 
 /// The data folder holds what is personal: nobody else's business.

@@ -15,7 +15,7 @@ use web::{ServeSettings, Stopped};
 
 use super::export::Export;
 use super::reload::Reload;
-use super::{House, Metrics, Surroundings, destinations, processed_file, public_url};
+use super::{House, Metrics, Surroundings, destinations, processed_file, public_url, waker};
 use crate::cli::api::{RunFile, Running};
 use crate::config::secret::Layout;
 use crate::config::{Config, Loaded, Places, endpoint};
@@ -34,7 +34,7 @@ pub struct Server {
     recovery: Recovery,
     relay: relay::Handle,
     export: Export,
-    reload: JoinHandle<()>,
+    tasks: [JoinHandle<()>; 2],
     run_file: RunFile,
 }
 
@@ -58,7 +58,12 @@ impl Server {
         let metrics = meters();
         let house = House::open(config, &public_url(config, &base), endpoints).await?;
         let swept = house.visa.recover_at_start().await.map_err(|cause| cause.to_string())?;
-        tracing::info!(?swept, plain_refs = endpoint::plain_account(&loaded), "recovered_at_start");
+        tracing::info!(
+            rebuilt = swept.rebuilt,
+            orphaned = swept.orphaned,
+            plain_refs = endpoint::plain_account(&loaded),
+            "recovered_at_start"
+        );
         let recovery = Recovery::start(&house.visa);
         let relay = Relay::start(
             house.visa.door().clone(),
@@ -68,6 +73,7 @@ impl Server {
         );
         let around = Surroundings { metrics: metrics.clone(), nudge: Some(relay.nudger()) };
         let router = house.router(config, around)?;
+        let (router, waker) = waker::wake(router, relay.nudger());
         let file = ProcessedFile::at(processed_file(&config.storage.folder));
         let export = Export::start(Arc::clone(&house.visa), file);
         let running = Running {
@@ -98,7 +104,7 @@ impl Server {
             recovery,
             relay,
             export,
-            reload,
+            tasks: [reload, waker],
             run_file,
         })
     }
@@ -117,7 +123,7 @@ impl Server {
         F: Future<Output = ()> + Send,
     {
         let served = web::serve(self.listener, self.router, self.settings, stop).await;
-        self.reload.abort();
+        self.tasks.iter().for_each(JoinHandle::abort);
         self.relay.stop().await;
         self.export.stop().await;
         self.recovery.stop().await;

@@ -1,0 +1,113 @@
+//! Backups are worth what their restore is.
+
+use crate::home::{EVENT, Home, text};
+
+/// All rows of events, without what belongs to a running server.
+fn state(home: &Home) -> String {
+    home.run(&["export"]).out()
+}
+
+#[test]
+fn a_backup_under_load_holds_everything_answered_before_it() {
+    let home = Home::new();
+    let server = home.serve();
+    let ids: Vec<String> = (0..20).map(|n| format!("evt_before{n}")).collect();
+    for id in &ids {
+        assert_eq!(home.run(&["send", "sample:refund-full", "--id", id]).code(), 0);
+    }
+    let mut load =
+        home.command(&["send", "sample:checkout-paid", "--times", "2000", "--parallel", "8", "--json"]);
+    let mut load = load.stdout(std::process::Stdio::null()).spawn().unwrap();
+    home.json(&["backup", "saved.db"]);
+    load.wait().unwrap();
+    home.json(&["keys", "backup", "saved-keys"]);
+    server.stop();
+    let other = Home::new();
+    other.write("secrets/stripe", &std::fs::read_to_string(home.path("secrets/stripe")).unwrap());
+    other.json(&["keys", "restore", text(&home.path("saved-keys"))]);
+    other.json(&["restore", text(&home.path("saved.db"))]);
+    assert_eq!(other.json(&["check"])["problems"], 0);
+    let _server = other.serve();
+    for id in &ids {
+        assert_eq!(other.json(&["show", id])["arrivals"], 1, "{id}");
+    }
+}
+
+#[test]
+fn a_restored_installation_answers_repeats_with_the_old_result() {
+    let home = Home::new();
+    let server = home.serve();
+    let first = home.send("checkout-paid", "1")[0]["answer"]["run_hash"].clone();
+    home.json(&["backup", "saved.db"]);
+    home.send("checkout-paid-jpy", "1");
+    let refused = home.run(&["restore", "saved.db"]);
+    assert_eq!(refused.code(), 7, "{}", refused.all());
+    server.stop();
+    home.json(&["restore", "saved.db"]);
+    assert_eq!(state(&home).lines().count(), 1);
+    let _server = home.serve();
+    let again = home.send("checkout-paid", "1")[0]["answer"].clone();
+    assert_eq!((&again["status"], &again["run_hash"]), (&"duplicate_reused".into(), &first));
+}
+
+#[test]
+fn a_write_ahead_file_left_by_a_kill_never_meets_the_restored_database() {
+    let home = Home::new();
+    let server = home.serve();
+    home.send("checkout-paid", "1");
+    home.json(&["backup", "saved.db"]);
+    home.send("checkout-paid-jpy", "3");
+    server.kill();
+    assert!(home.path("data/state.db-wal").exists());
+    let restored = home.json(&["restore", "saved.db"]);
+    assert!(!home.path("data/state.db-wal").exists() && !home.path("data/state.db-shm").exists());
+    let same =
+        std::fs::read(home.path("saved.db")).unwrap() == std::fs::read(home.path("data/state.db")).unwrap();
+    assert!(same, "byte for byte the backup");
+    let kept = std::path::PathBuf::from(restored["replaced_kept_in"].as_str().unwrap());
+    assert!(kept.join("state.db").exists() && kept.join("state.db-wal").exists());
+    assert_eq!(home.json(&["list"])["events"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn what_is_no_whole_backup_is_refused_and_the_old_state_stands() {
+    let home = Home::new();
+    let server = home.serve();
+    home.send("checkout-paid", "1");
+    home.json(&["backup", "saved.db"]);
+    server.stop();
+    let good = std::fs::read(home.path("saved.db")).unwrap();
+    std::fs::write(home.path("cut.db"), &good[..good.len() / 2]).unwrap();
+    let mut damaged = good.clone();
+    damaged[8192..12288].fill(0x5a);
+    std::fs::write(home.path("damaged.db"), damaged).unwrap();
+    std::fs::write(home.path("copied.db"), &good).unwrap();
+    std::fs::write(home.path("copied.db-wal"), b"newest commits").unwrap();
+    home.write("text.db", "not a database");
+    for file in ["cut.db", "damaged.db", "copied.db", "text.db"] {
+        let ran = home.run(&["restore", file]);
+        assert_eq!(ran.code(), 3, "{file}: {}", ran.all());
+    }
+    assert_eq!(home.run(&["restore", "none.db"]).code(), 6);
+    assert_eq!(home.json(&["show", EVENT])["arrivals"], 1);
+}
+
+#[test]
+fn a_backup_never_overwrites() {
+    let home = Home::new();
+    let _server = home.serve();
+    home.write("there.db", "mine");
+    assert_ne!(home.run(&["backup", "there.db"]).code(), 0);
+    assert_eq!(std::fs::read_to_string(home.path("there.db")).unwrap(), "mine");
+}
+
+#[test]
+fn another_key_of_the_same_name_is_not_overwritten() {
+    let home = Home::new();
+    home.serve().stop();
+    home.json(&["keys", "backup", "saved"]);
+    home.write("saved/slug.secret", &"0".repeat(64));
+    let ran = home.run(&["keys", "restore", "saved"]);
+    assert_eq!(ran.code(), 3, "{}", ran.all());
+    assert!(ran.error().contains("slug.secret"));
+}

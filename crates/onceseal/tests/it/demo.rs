@@ -1,0 +1,40 @@
+//! The first thing that a newcomer runs.
+
+use crate::home::Home;
+
+#[test]
+fn the_demo_certifies_each_change_once_and_verifies_what_came_out() {
+    let home = Home::new();
+    let told = home.json(&["demo"]);
+    let scenes = told["scenes"].as_array().unwrap();
+    assert!(scenes.iter().all(|scene| scene["run_hashes"].as_array().unwrap().len() <= 1), "{told}");
+    let certificates = told["certificates"].as_array().unwrap();
+    assert_eq!(certificates.len(), 3, "{told}");
+    for certificate in certificates {
+        for form in ["html", "zip", "json"] {
+            assert_eq!(certificate["verdicts"][form], "valid", "{certificate}");
+        }
+    }
+}
+
+#[test]
+fn the_demo_shows_who_was_refused_and_leaves_nothing_behind() {
+    let home = Home::new();
+    let shown = home.command(&["demo"]).env("TMPDIR", home.path("data")).output().unwrap();
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    for word in ["SIG_MISMATCH", "SIG_STALE", "recorded", "18 deliveries, 3 certificates, 0 doubled"] {
+        assert!(shown.contains(word), "{word} in {shown}");
+    }
+    assert!(!shown.contains('\x1b'), "colour without a terminal");
+    let left: Vec<_> =
+        std::fs::read_dir(home.path("data")).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 2, "{left:?}");
+}
+
+#[test]
+fn variables_of_a_server_do_not_reach_the_demo() {
+    let home = Home::new();
+    let mut command = home.command(&["demo", "--json"]);
+    command.env("ONCESEAL_SERVER__LISTEN", "nowhere").env("ONCESEAL_POLICY__MODES", "[]");
+    assert!(command.output().unwrap().status.success());
+}
