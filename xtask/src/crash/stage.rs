@@ -1,0 +1,148 @@
+//! What all runs begin with: a house in which one earlier event was certified and announced, stopped in
+//! order; copies of it, as they are or as a crash leaves them. Not here: running a copy.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+
+use crate::lab::event::{Event, Report, checkout, delivery};
+use crate::lab::{self, House, Server, Setup, wire};
+use crate::trace::{self, Point};
+
+use super::telegram::Telegram;
+
+/// How long the earlier event's announcement may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Seconds by which the clock moves between crash and restart.
+pub(super) const MOVED: i64 = 3600;
+
+/// The common ground of all runs.
+pub(super) struct Stage {
+    root: PathBuf,
+    base: House,
+    setup: Setup,
+    program: PathBuf,
+    bug: Option<&'static str>,
+    faketime: PathBuf,
+    /// Certified and announced before everything else.
+    pub(super) earlier: Event,
+    /// The one whose delivery is crashed.
+    pub(super) event: Event,
+}
+
+/// Which clock a command sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Clock {
+    /// The machine's.
+    True,
+    /// [`MOVED`] later.
+    Moved,
+}
+
+impl Stage {
+    /// Prepares the base in the empty folder `root`, with a program that has this bug planted.
+    ///
+    /// # Errors
+    /// Faketime is missing, or the program does not certify and announce the event.
+    pub(super) fn make(root: &Path, program: PathBuf, bug: Option<&'static str>) -> anyhow::Result<Self> {
+        let faketime = faketime()?;
+        let telegram = Telegram::start()?;
+        // The port is another one at each start; flags say which.
+        let setup = Setup { telegram: Some(telegram.address), ..Setup::default() };
+        let base = House::make(root.join("base"), &setup)?;
+        let (earlier, event) = (checkout(1, Report::First)?, checkout(2, Report::First)?);
+        let stage = Self { root: root.to_owned(), base, setup, program, bug, faketime, earlier, event };
+        let server = stage.start(&stage.base, &telegram, Clock::True)?;
+        let answer = wire::exchange(server.address, &delivery(&stage.earlier, lab::now())?)?;
+        ensure!(answer.status == 200, "the earlier event got {} {}", answer.status, answer.text());
+        ensure!(telegram.wait(1, PATIENCE) == 1, "the earlier event was not announced");
+        server.stop()?;
+        telegram.settle()?;
+        Ok(stage)
+    }
+
+    /// The house that every run starts from.
+    pub(super) fn base(&self) -> &House {
+        &self.base
+    }
+
+    /// A house of that name whose data folder is the base's after a power cut that followed `points`.
+    ///
+    /// # Errors
+    /// A point has no model, or a file can't be written.
+    pub(super) fn house(&self, name: &str, points: &[Point]) -> anyhow::Result<House> {
+        let house = House::make(self.folder(name)?, &self.setup)?;
+        trace::replay(&self.base.data(), points, &house.data())?;
+        Ok(house)
+    }
+
+    /// A path for `name` that does not exist.
+    ///
+    /// # Errors
+    /// What stands there can't be removed.
+    pub(super) fn folder(&self, name: &str) -> anyhow::Result<PathBuf> {
+        let folder = self.root.join(name);
+        if folder.exists() {
+            std::fs::remove_dir_all(&folder).with_context(|| format!("clearing {name}"))?;
+        }
+        Ok(folder)
+    }
+
+    /// Removes the house of that name.
+    ///
+    /// # Errors
+    /// It can't be removed.
+    pub(super) fn clear(&self, name: &str) -> anyhow::Result<()> {
+        self.folder(name).map(|_| ())
+    }
+
+    /// `onceseal ARGUMENTS` in a house, whose announcements go to `telegram`.
+    pub(super) fn command(
+        &self,
+        house: &House,
+        telegram: &Telegram,
+        (clock, arguments): (Clock, &[&str]),
+    ) -> Command {
+        let mut command = house.command(&self.program, arguments);
+        command.arg("--set").arg(format!("announce.telegram.base_url=http://{}", telegram.address));
+        if let Some(bug) = self.bug {
+            command.env("ONCESEAL_PLANTED_BUG", bug);
+        }
+        if clock == Clock::Moved {
+            // Only the wall clock: waits go by the other one, and files keep their true times.
+            command
+                .env("LD_PRELOAD", &self.faketime)
+                .env("FAKETIME", format!("+{MOVED}s"))
+                .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
+                .env("NO_FAKE_STAT", "1");
+        }
+        command
+    }
+
+    /// Starts the server in a house.
+    ///
+    /// # Errors
+    /// It ends early; the message has its last words.
+    pub(super) fn start(&self, house: &House, telegram: &Telegram, clock: Clock) -> anyhow::Result<Server> {
+        house.start_with(self.command(house, telegram, (clock, &["serve"])))
+    }
+}
+
+/// The preload library of Debian's package faketime.
+fn faketime() -> anyhow::Result<PathBuf> {
+    let places = std::fs::read_dir("/usr/lib")?.filter_map(Result::ok);
+    places
+        .map(|place| place.path().join("faketime/libfaketimeMT.so.1"))
+        .find(|path| path.exists())
+        .context("Debian's package faketime is missing; `cargo xtask test` installs it")
+}
+
+/// Removes what faketime leaves of a killed program.
+pub(super) fn sweep_faketime(pid: u32) {
+    for name in [format!("faketime_shm_{pid}"), format!("sem.faketime_sem_{pid}")] {
+        // Not there: the program removed it itself.
+        let _ = std::fs::remove_file(Path::new("/dev/shm").join(name));
+    }
+}

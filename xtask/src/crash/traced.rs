@@ -1,0 +1,94 @@
+//! One run under trace: start, deliver, be killed; and what was told to whom before. Not here: what must
+//! hold afterwards.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::net::SocketAddr;
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use serde_json::Value as Json;
+
+use crate::lab::{self, House, event, server, wire};
+use crate::trace::{self, Arm, Effect, Origin, Phase, Plan, Recording, Seen};
+
+use super::stage::{Clock, Stage};
+use super::telegram::Telegram;
+
+/// How long a run may take from the delivery to the mark of its announcement.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A run that was killed, or counted to its end.
+pub(super) struct Traced {
+    /// The folder as it was left.
+    pub(super) house: House,
+    /// Every point up to the end.
+    pub(super) recording: Recording,
+    /// Bodies of the 2xx answers that the kernel took.
+    pub(super) told: Vec<Json>,
+    /// Announcements that Telegram heard.
+    pub(super) announced: Vec<String>,
+}
+
+/// Runs a copy of the base in a house of that name, delivers the event, and kills it before the
+/// `kill_at`-th point; without one it ends after the last that counts.
+///
+/// # Errors
+/// The program does not start, or hangs.
+pub(super) fn run(stage: &Stage, name: &str, kill_at: Option<u64>) -> anyhow::Result<Traced> {
+    let house = stage.house(name, &[])?;
+    let telegram = Telegram::start()?;
+    let (reader, writer) = io::pipe()?;
+    let mut command = stage.command(&house, &telegram, (Clock::True, &["serve"]));
+    command.stdin(Stdio::null()).stdout(writer).stderr(File::create(house.next_log()?)?);
+    let plan = Plan::new(command, house.data()).arm(Arm::FirstByte).stop_when(until_marked(telegram.address));
+    let running = trace::start(kill_at.into_iter().fold(plan, Plan::kill_at))?;
+    let address = server::listening(reader).context("the traced program does not say where it listens")?;
+    // The answer is read from the recording: a kill cuts this side's.
+    let _ = wire::exchange(address, &event::delivery(&stage.event, lab::now())?);
+    let reached = running.wait_for(Phase::Ended, PATIENCE);
+    ensure!(reached >= Phase::Ended, "the traced program announced nothing within {PATIENCE:?}");
+    let recording = running.stop()?;
+    let announced = telegram.settle()?;
+    let told = told(&recording)?;
+    Ok(Traced { house, recording, told, announced })
+}
+
+/// The stretch that counts ends with the first sync of the log after Telegram's answer: the mark that the
+/// announcement went out is durable then.
+fn until_marked(telegram: SocketAddr) -> impl FnMut(&Seen<'_>) -> bool + Send + 'static {
+    let mut answered = false;
+    move |seen| match seen {
+        Seen::Received { socket, .. } => {
+            answered |= socket.origin == Origin::Connected && socket.peer == telegram;
+            false
+        }
+        Seen::Point(point) => {
+            answered
+                && matches!(point.effect, Effect::Synced { .. })
+                && point.path().is_some_and(|path| path.extension().is_some_and(|end| end == "db-wal"))
+        }
+    }
+}
+
+/// Bodies of all 2xx answers to clients, as far as the kernel took them.
+fn told(recording: &Recording) -> anyhow::Result<Vec<Json>> {
+    let mut answers: BTreeMap<SocketAddr, Vec<u8>> = BTreeMap::new();
+    for (socket, bytes) in recording.points.iter().filter_map(trace::Point::sent) {
+        if socket.origin == Origin::Accepted {
+            answers.entry(socket.peer).or_default().extend(bytes);
+        }
+    }
+    let mut told = Vec::new();
+    for answer in answers.into_values() {
+        let text = String::from_utf8(answer).context("an answer that is no text")?;
+        if text.starts_with("HTTP/1.1 2") {
+            // Cut inside the body, the sender still has its 2xx.
+            let body = text.split_once("\r\n\r\n").map(|(_, body)| body).unwrap_or_default();
+            told.push(serde_json::from_str(body).unwrap_or_default());
+        }
+    }
+    Ok(told)
+}
