@@ -1,7 +1,7 @@
 //! The configuration: `onceseal.toml`, then environment, then flags; every setting has a name, a unit and
 //! limits, and an unknown one stops the start.
 //!
-//! Modules in reading order: [`unit`] (durations and sizes), [`secret`] (where secrets stand), [`layer`]
+//! Modules in reading order: [`mod@unit`] (durations and sizes), [`secret`] (where secrets stand), [`layer`]
 //! (which place wins), [`settings`] (all settings with their defaults), [`limit`] (what is refused),
 //! [`fault`] (how a refusal is worded), [`load`] (from places to settings), [`endpoint`] (sources with
 //! their secrets), [`show`] (back to text).

@@ -4,6 +4,7 @@
 //! Not here: what any of the parts does.
 
 pub mod export;
+pub mod plain;
 pub mod reload;
 pub mod server;
 pub mod waker;
@@ -31,6 +32,10 @@ use crate::random::{OsRandom, SystemClock};
 pub const DELIVERIES: &str = "deliveries";
 /// Folder of the private keys, inside the data folder.
 pub const KEYS: &str = "keys";
+
+/// Largest list that one import takes, in bytes: about 150,000 events. It is checked as a whole before
+/// anything is kept, so it can't be cut into pieces.
+const IMPORT_BODY: usize = 64 * 1024 * 1024;
 
 /// Everything that works, without a socket.
 pub struct House {
@@ -164,7 +169,7 @@ fn passphrase(config: &Config) -> Result<Option<Passphrase>, String> {
 
 fn limits(config: &Config) -> web::Limits {
     let webhook_body = usize::try_from(config.server.body_limit.0).unwrap_or(usize::MAX);
-    web::Limits { webhook_body, ..web::Limits::default() }
+    web::Limits { webhook_body, import_body: IMPORT_BODY, ..web::Limits::default() }
 }
 
 /// A single address is a network of one.

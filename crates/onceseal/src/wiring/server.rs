@@ -15,7 +15,7 @@ use web::{ServeSettings, Stopped};
 
 use super::export::Export;
 use super::reload::Reload;
-use super::{House, Metrics, Surroundings, destinations, processed_file, public_url, waker};
+use super::{House, Metrics, Surroundings, destinations, plain, processed_file, public_url, waker};
 use crate::cli::api::{RunFile, Running};
 use crate::config::secret::Layout;
 use crate::config::{Config, Loaded, Places, endpoint};
@@ -57,11 +57,14 @@ impl Server {
         let base = base(address, tls.is_some());
         let metrics = meters();
         let house = House::open(config, &public_url(config, &base), endpoints).await?;
+        let plain = endpoint::plain_account(&loaded);
+        let of_account = endpoint::sources_of(&loaded, plain);
+        plain::keep(&config.storage.folder, plain, &of_account, &house.visa).await?;
         let swept = house.visa.recover_at_start().await.map_err(|cause| cause.to_string())?;
         tracing::info!(
             rebuilt = swept.rebuilt,
             orphaned = swept.orphaned,
-            plain_refs = endpoint::plain_account(&loaded),
+            plain_refs = plain,
             "recovered_at_start"
         );
         let recovery = Recovery::start(&house.visa);

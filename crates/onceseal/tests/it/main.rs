@@ -1,10 +1,18 @@
 //! The real binary, real HTTP on a free port, folders of its own.
 
+#[cfg(test)]
 mod backup;
+#[cfg(test)]
 mod canary;
+#[cfg(test)]
 mod config;
+#[cfg(test)]
 mod demo;
+#[cfg(test)]
 mod home;
+#[cfg(test)]
 mod operate;
+#[cfg(test)]
 mod start;
+#[cfg(test)]
 mod verify;

@@ -122,3 +122,56 @@ fn a_reload_that_cannot_be_used_changes_nothing() {
     let sent = home.run(&["send", "sample:checkout-paid", "--url", &url, "--config", "good.toml"]);
     assert!(sent.code() == 0 && sent.out().contains(EVENT), "{}", sent.all());
 }
+
+#[test]
+fn commands_reach_a_server_with_tls_and_strangers_check_its_certificate() {
+    let home = Home::new();
+    home.write("tls.pem", include_str!("keys/tls-one.pem"));
+    home.write("tls.key", include_str!("keys/tls-one.key"));
+    home.configure("[server.tls]\ncertificate = \"tls.pem\"\nkey = \"tls.key\"");
+    let server = home.serve();
+    assert!(server.base.starts_with("https://127.0.0.1:"), "{}", server.base);
+    assert_eq!(home.run(&["status"]).code(), 0, "its own certificate is taken");
+    let page = format!("{}/.well-known/onceseal/keys.json", server.base);
+    let stranger = home.run(&["verify", &page]);
+    assert_eq!(stranger.code(), 1, "{}", stranger.all());
+    assert_eq!(home.run(&["list", "--server", &server.base, "--token", "ost_x"]).code(), 7);
+}
+
+#[test]
+fn plain_references_do_not_move_to_another_account() {
+    let home = Home::new();
+    home.serve().stop();
+    let other = "[sources.other]\nkind = \"stripe\"\nsecrets = [{ file = \"secrets/stripe\" }]";
+    home.configure(&format!("{other}\nplain_refs = true"));
+    let ran = home.run(&["serve", "--listen", "127.0.0.1:0", "--set", "sources.stripe.plain_refs=false"]);
+    assert_eq!(ran.code(), 1);
+    let told = ran.error();
+    assert!(
+        told.contains("\"stripe\"") && told.contains("\"other\"") && told.contains("plain_refs"),
+        "{told}"
+    );
+    let back = ["serve", "--listen", "127.0.0.1:0", "--set", "sources.other.plain_refs=false"];
+    home.serve_with(home.command(&back)).stop();
+}
+
+#[test]
+fn the_processed_list_may_be_cut_or_moved_while_serving() {
+    let home = Home::new();
+    let server = home.serve();
+    let list = home.path("data/processed.jsonl");
+    let lines = || std::fs::read_to_string(&list).unwrap_or_default().lines().count();
+    let wait_for =
+        |count: usize| assert!((0..500).any(|_| home.run(&["list"]).code() == 0 && lines() == count));
+    home.send("checkout-paid", "1");
+    wait_for(1);
+    std::fs::File::create(&list).unwrap();
+    home.send("checkout-paid-jpy", "1");
+    wait_for(1);
+    std::fs::rename(&list, home.path("moved.jsonl")).unwrap();
+    home.send("checkout-async-succeeded", "1");
+    wait_for(1);
+    assert!(!std::fs::read(&list).unwrap().contains(&0), "a hole");
+    assert_eq!(home.send("checkout-paid", "1")[0]["answer"]["status"], "duplicate_reused");
+    assert_eq!(server.stop(), 0);
+}
