@@ -1,10 +1,11 @@
 //! The project's own tasks, run as `cargo xtask TASK`.
 
 mod bench;
+mod canary;
 mod crash;
 mod gates;
-#[expect(dead_code, reason = "race and crash drive it")]
 mod lab;
+mod race;
 mod services;
 mod tidy;
 #[cfg_attr(
@@ -32,6 +33,10 @@ enum Task {
     Crash(crash::Crash),
     /// Measure what a delivery costs
     Bench(bench::Bench),
+    /// A thousand changes, each sent several times at once, some connections cut: one certificate a change
+    Race(race::Race),
+    /// No secret and no mail address in what a run left behind
+    Canary(canary::Canary),
     /// All senders' and all proof vectors, through the real route
     Vectors(vectors::Vectors),
 }
@@ -43,6 +48,8 @@ fn main() -> ExitCode {
         Task::Tidy => tidy::run(),
         Task::Bench(bench) => bench::run(&bench),
         Task::Crash(crash) => crash::run(&crash),
+        Task::Race(race) => race.run(),
+        Task::Canary(canary) => canary.run(),
         Task::Vectors(vectors) => vectors.run(),
     };
     match done {

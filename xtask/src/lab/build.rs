@@ -22,6 +22,7 @@ impl Build {
     /// # Errors
     /// Cargo is missing or the build failed.
     pub(crate) fn program(self) -> anyhow::Result<PathBuf> {
+        eprintln!("building onceseal ({self:?})");
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(cargo);
         command.args(["build", "--quiet", "--package", "onceseal"]).current_dir(super::root());

@@ -114,16 +114,6 @@ impl Server {
         wire::exchange(self.address, &wire::request(method, &path, &[("authorization", &bearer)], b""))
     }
 
-    /// SIGKILL: what is not on the disk is gone.
-    ///
-    /// # Errors
-    /// The system refuses.
-    pub(crate) fn kill(mut self) -> anyhow::Result<()> {
-        self.child.kill()?;
-        self.child.wait()?;
-        Ok(())
-    }
-
     /// SIGTERM, then waits for the end.
     ///
     /// # Errors

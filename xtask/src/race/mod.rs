@@ -1,0 +1,170 @@
+//! `cargo xtask race`: many changes, each reported by several sends at the same instant, some under two
+//! event ids, some connections cut at any byte. One certificate a change, nothing doubled, nothing lost.
+//!
+//! The release binary runs as a process of its own behind real sockets. Modules in reading order: [`plan`]
+//! (what is sent and where it is cut, from a seed), [`drive`] (threads that send it), [`judge`] (answers,
+//! store and folder against each other), [`damage`] (files are broken and fetched), [`same`] (the same
+//! event gives the same bytes elsewhere). Not here: crashes (`crash`), leaked secrets (`canary`).
+
+mod damage;
+mod drive;
+mod judge;
+mod plan;
+mod same;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail, ensure};
+use clap::{Args, ValueEnum};
+
+use crate::canary::{self, Observed};
+use crate::lab::{self, Build, House, Server, Setup, record};
+use judge::Verdict;
+use plan::Plan;
+
+/// How long announcements may take after the last answer.
+const ANNOUNCED_WITHIN: Duration = Duration::from_secs(120);
+
+/// Arguments.
+#[derive(Debug, Args)]
+pub(crate) struct Race {
+    /// How many changes happen
+    #[arg(long, default_value_t = 1_000, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(20..=100_000))]
+    changes: u64,
+    /// What is random in this run: the same seed cuts the same connections at the same bytes
+    #[arg(long, default_value_t = 1, value_name = "NUMBER")]
+    seed: u64,
+    /// When an arrival is durable
+    #[arg(long, default_value = "durable", value_name = "MODE")]
+    arrivals: Arrivals,
+    /// Build with this bug planted and demand that it is found
+    #[arg(long, value_name = "BUG")]
+    planted: Option<Bug>,
+    /// A program that is built already, instead of this checkout's
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+}
+
+/// The setting `server.arrivals`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Arrivals {
+    /// With the answer
+    Durable,
+    /// A moment later, where the result is known already
+    Buffered,
+}
+
+/// Bugs that a race shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Bug {
+    /// The auxiliary key of a change is not recorded
+    ChangeKeyNotUnique,
+    /// A file is served without a look at its hash
+    ServedFileNotChecked,
+}
+
+impl Race {
+    /// Runs the race.
+    ///
+    /// # Errors
+    /// Something was doubled, lost or told differently; or a planted bug was not found.
+    pub(crate) fn run(&self) -> anyhow::Result<()> {
+        let build = if self.planted.is_some() { Build::Planted } else { Build::Release };
+        let program = match &self.program {
+            Some(program) => program.canonicalize().context("--program")?,
+            None => build.program()?,
+        };
+        let verdict = self.raced(&program)?;
+        if let Some(bug) = self.planted {
+            ensure!(!verdict.findings.is_empty(), "the planted bug {bug:?} was not found");
+            println!("caught {bug:?}: {} findings, such as", verdict.findings.len());
+            verdict.findings.iter().take(3).for_each(|finding| println!("  {finding}"));
+            return Ok(());
+        }
+        if !verdict.findings.is_empty() {
+            let shown: Vec<_> = verdict.findings.iter().take(20).map(String::as_str).collect();
+            println!("{}", verdict.sum());
+            bail!("{} findings:\n  {}", verdict.findings.len(), shown.join("\n  "));
+        }
+        let debug = if self.program.is_none() { Some(Build::Debug.program()?) } else { None };
+        same::everywhere(&program, debug.as_deref())?;
+        println!("{}", verdict.sum());
+        Ok(())
+    }
+
+    fn raced(&self, program: &Path) -> anyhow::Result<Verdict> {
+        let folder = lab::scratch("race")?;
+        let house = House::make(&folder, &self.setup())?;
+        let mut command = house.command(program, &["serve"]);
+        if let Some(bug) = self.planted.and_then(|bug| bug.to_possible_value()) {
+            command.env("ONCESEAL_PLANTED_BUG", bug.get_name());
+        }
+        let server = house.start_with(command)?;
+        let plan = Plan::new(self.seed, self.changes)?;
+        println!("{}", plan.summary());
+        let since = Instant::now();
+        let told = drive::all(&plan, server.address)?;
+        println!("{}", drive::summary(&told, since.elapsed()));
+        await_announcements(&house)?;
+        let mut verdict = Verdict::default();
+        verdict.answers(&plan, &told);
+        verdict.operator(&server, &plan)?;
+        damage::fetched(&house, &server, self.seed, &mut verdict)?;
+        let seen = observe(&server, &plan)?;
+        let log = server.log.clone();
+        server.stop()?;
+        verdict.record(&house, &plan, &told)?;
+        verdict.announced(&house, &log)?;
+        if self.planted.is_none() {
+            canary::proven_then_clean(&house, &seen)?;
+        }
+        verdict.lines().for_each(|line| println!("{line}"));
+        Ok(verdict)
+    }
+
+    fn setup(&self) -> Setup {
+        let server = match self.arrivals {
+            Arrivals::Durable => "",
+            Arrivals::Buffered => "arrivals = \"buffered\"\n",
+        };
+        Setup { server, level: "trace", passphrase: true, ..Setup::default() }
+    }
+}
+
+/// Waits until no announcement is left to be sent.
+fn await_announcements(house: &House) -> anyhow::Result<()> {
+    let store = house.store()?;
+    let since = Instant::now();
+    loop {
+        let open = record::announcements(&store)?.into_iter().filter(|one| one.status != "delivered").count();
+        if open == 0 {
+            return Ok(());
+        }
+        ensure!(
+            since.elapsed() < ANNOUNCED_WITHIN,
+            "{open} announcements were not sent in {ANNOUNCED_WITHIN:?}"
+        );
+        // The relay polls on its own clock; there is nothing here to be woken by.
+        std::thread::park_timeout(Duration::from_millis(100));
+    }
+}
+
+/// What a scan for secrets looks at besides the folder: what the server says.
+fn observe(server: &Server, plan: &Plan) -> anyhow::Result<Observed> {
+    let mails = plan.changes.iter().flat_map(|change| &change.events).map(|event| event.mail.clone());
+    let mut seen = Observed { mails: mails.collect(), ..Observed::default() };
+    let event = plan.changes.first().and_then(|change| change.events.first()).context("an event")?;
+    seen.metrics.push(server.get("/metrics")?.body);
+    seen.exports.push(server.order_raw("GET", "export")?.body);
+    for path in ["events?limit=200", "announcements", "status", "tokens", &format!("events/{}", event.id)] {
+        seen.pages.push(server.order_raw("GET", path)?.body);
+    }
+    for (path, status) in [("/webhooks/nobody", 405), ("/d/none.html", 404), ("/api/v1/certify/events", 401)]
+    {
+        let answer = server.get(path)?;
+        ensure!(answer.status == status, "GET {path} is answered {}, not {status}", answer.status);
+        seen.errors.push(answer.body);
+    }
+    Ok(seen)
+}
