@@ -3,6 +3,7 @@
 #![expect(clippy::expect_used, clippy::indexing_slicing, reason = "a test that can't go on says why")]
 
 mod acts;
+mod golden;
 mod house;
 mod intake;
 mod recovery;
