@@ -23,6 +23,17 @@ pub(crate) struct Adoption {
     fingerprint: Digest,
 }
 
+/// What became of an orphan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Adopted {
+    /// It has a record now.
+    Recorded,
+    /// It had one already, made meanwhile: the files are that one's.
+    Known,
+    /// Its event or its change has another result.
+    Superfluous,
+}
+
 /// Reads the served JSON of an orphan; `None` when it is not one of ours under this name. Its signature
 /// has been verified.
 pub(crate) fn read(json: &[u8], slug: &str, keys: &Keyring) -> Option<Adoption> {
@@ -52,8 +63,13 @@ pub(crate) fn read(json: &[u8], slug: &str, keys: &Keyring) -> Option<Adoption> 
 impl AuditVisa {
     /// Makes the record, unless one has appeared meanwhile or the change has its certificate. The
     /// announcement may have gone out or not: it is `uncertain` and waits for a person.
-    pub(crate) async fn adopt(&self, adoption: Adoption) -> Result<bool, Refused> {
+    pub(crate) async fn adopt(&self, adoption: Adoption) -> Result<Adopted, Refused> {
         let reads = vec![
+            Query::new(
+                "certificates.slug",
+                "select event from certify_certificates where slug = $1",
+                values![&adoption.recorded.slug],
+            ),
             Query::new(
                 "events.by_ref",
                 "select id from certify_events where ref = $1",
@@ -65,8 +81,12 @@ impl AuditVisa {
         let (random, channels) = (self.door.random(), self.shared.announce.clone());
         let source = self.source_of(&adoption.identity.account);
         let adopted = self.door.maintain("adopt", reads, move |rows, now| {
-            if rows.iter().any(|found| !found.is_empty()) {
-                return Ok((Vec::new(), false));
+            let mut found = rows.iter().map(|found| !found.is_empty());
+            if found.next() == Some(true) {
+                return Ok((Vec::new(), Adopted::Known));
+            }
+            if found.any(|found| found) {
+                return Ok((Vec::new(), Adopted::Superfluous));
             }
             let mut writes = record(&adoption, &source, &base, now)?;
             let name = adoption.identity.reference.clone();
@@ -76,7 +96,7 @@ impl AuditVisa {
             writes.extend(announcement(&adoption, &base, channels).writes(now, &*random));
             let held = "update outbox_deliveries set status = 'uncertain', error = 'adopted after a crash' where object_key = $1";
             writes.push(Write::any("deliveries.hold", held, values![format!("certify_event:{name}")]));
-            Ok((writes, true))
+            Ok((writes, Adopted::Recorded))
         });
         Ok(adopted.await?.0)
     }

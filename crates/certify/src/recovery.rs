@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use crate::acts::Refused;
-use crate::adopt;
+use crate::adopt::{self, Adopted};
 use crate::delivery::{hash_of, recorded};
 use crate::intake::AuditVisa;
 use crate::issue;
@@ -255,11 +255,14 @@ impl AuditVisa {
             return Ok(());
         };
         let reference = adoption.identity.reference.clone();
-        if self.adopt(adoption).await? {
-            tracing::warn!(r#ref = %reference, slug, "event_orphaned");
-            done.adopted += 1;
-        } else {
-            self.discard(slug, done).await;
+        match self.adopt(adoption).await? {
+            Adopted::Recorded => {
+                tracing::warn!(r#ref = %reference, slug, "event_orphaned");
+                done.adopted += 1;
+            }
+            // Its event came while the sweep looked: the files are its.
+            Adopted::Known => {}
+            Adopted::Superfluous => self.discard(slug, done).await,
         }
         Ok(())
     }
@@ -289,9 +292,24 @@ impl AuditVisa {
         let last = last.int(0)?;
         let slugs =
             rows.iter().map(|row| row.text(1).map(ToOwned::to_owned)).collect::<Result<Vec<_>, _>>()?;
-        self.shared.shelf.sync(slugs).await.map_err(|cause| Refused::Input(cause.to_string()))?;
+        let missing = self.sync(slugs).await?;
+        if !missing.is_empty() {
+            // A sweep took them for leftovers just before their commit: past the mark nobody would look.
+            let mut done = Swept::default();
+            for slug in &missing {
+                let query = Query::new("certificates.by_slug", sql::BY_SLUG, values![slug]);
+                for row in self.door.store().query(query).await? {
+                    self.check_certificate(&row, &mut done).await?;
+                }
+            }
+            self.sync(missing).await?;
+        }
         self.set_mark("files.synced", last).await?;
         Ok(true)
+    }
+
+    async fn sync(&self, slugs: Vec<String>) -> Result<Vec<String>, Refused> {
+        self.shared.shelf.sync(slugs).await.map_err(|cause| Refused::Input(cause.to_string()))
     }
 
     pub(crate) async fn mark(&self, name: &'static str) -> Result<i64, store::Error> {

@@ -142,11 +142,12 @@ impl Shelf {
         Ok(found.collect())
     }
 
-    /// Makes everything written so far durable: files of `slugs`, then the folder.
+    /// Makes everything written so far durable: files of `slugs`, then the folder. Gives the slugs of which
+    /// a file is not there.
     ///
     /// # Errors
-    /// When a sync fails. A file that is gone is skipped: it will be rebuilt.
-    pub async fn sync(&self, slugs: Vec<String>) -> Result<(), Error> {
+    /// When a sync fails.
+    pub async fn sync(&self, slugs: Vec<String>) -> Result<Vec<String>, Error> {
         let folder = self.folder.clone();
         let synced = tokio::task::spawn_blocking(move || sync_files(&folder, &slugs)).await;
         let synced = synced.unwrap_or_else(|panic| Err(std::io::Error::other(panic)));
@@ -177,17 +178,23 @@ impl Shelf {
     }
 }
 
-fn sync_files(folder: &Path, slugs: &[String]) -> std::io::Result<()> {
+fn sync_files(folder: &Path, slugs: &[String]) -> std::io::Result<Vec<String>> {
+    let mut missing = Vec::new();
     for slug in slugs {
+        let mut whole = true;
         for form in Form::ALL {
             match std::fs::File::open(folder.join(name(slug, form))) {
                 Ok(file) => file.sync_all()?,
-                Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {}
+                Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => whole = false,
                 Err(cause) => return Err(cause),
             }
         }
+        if !whole {
+            missing.push(slug.clone());
+        }
     }
-    std::fs::File::open(folder)?.sync_all()
+    std::fs::File::open(folder)?.sync_all()?;
+    Ok(missing)
 }
 
 fn name(slug: &str, form: Form) -> String {

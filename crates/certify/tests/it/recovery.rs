@@ -105,6 +105,18 @@ async fn unsynced_files_that_a_crash_took_are_rebuilt_at_start() {
 }
 
 #[tokio::test]
+async fn files_that_vanish_around_their_commit_are_back_before_they_count_as_synced() {
+    let house = House::new().await;
+    house.deliver(&payment(1)).await;
+    let before: Vec<_> = house.files().iter().map(|file| std::fs::read(file).expect("a file")).collect();
+    std::fs::remove_file(&house.files()[0]).expect("removed");
+    while house.visa.sync_files().await.expect("a sync") {}
+    let after: Vec<_> = house.files().iter().map(|file| std::fs::read(file).expect("a file")).collect();
+    assert!(before == after, "the same bytes");
+    assert_eq!(house.problems().await, json!([]));
+}
+
+#[tokio::test]
 async fn a_failed_event_is_tried_again_without_its_sender() {
     let house = House::new().await;
     let deliveries = house.folder.path().join("deliveries");
