@@ -58,8 +58,13 @@ impl Demo {
             );
         }
         if self.serve {
-            out.line(format_args!("\nlistening on {base} (Ctrl-C ends it)"));
-            out.line(format_args!("look around:  onceseal list --config {}/onceseal.toml", folder.display()));
+            let config = folder.join("onceseal.toml");
+            if out.json {
+                out.value(&json!({ "listening": base, "config": config }));
+            } else {
+                out.line(format_args!("\nlistening on {base} (Ctrl-C ends it)"));
+                out.line(format_args!("look around:  onceseal list --config {}", config.display()));
+            }
             stop_signal()?.await;
         }
         drop(end);
@@ -74,12 +79,10 @@ async fn show(out: Out, teller: &Teller, base: &str) -> Ended {
         told.push(teller.tell(scene).await.map_err(Stop::failed)?);
     }
     let mut proved: Vec<Proved> = Vec::new();
+    let mut seen = std::collections::HashSet::new();
     for answer in told.iter().filter_map(|told| told.certified.as_ref()) {
-        let fresh = answer
-            .get("html_url")
-            .and_then(Json::as_str)
-            .is_some_and(|url| !proved.iter().any(|known| known.html_url == url));
-        if fresh {
+        // The second report of a change names the first one's certificate.
+        if seen.insert(answer.get("run_hash")) {
             proved.push(prove(base, answer).await.map_err(Stop::failed)?);
         }
     }

@@ -9,8 +9,9 @@ use url::Url;
 use super::settings::{Config, Server};
 use super::unit::{Size, Span};
 
-/// Longest time that a sender may be kept waiting: some give up after five seconds.
-const WAIT_MAX: Span = Span::seconds(4);
+/// Longest time that a repeat may wait. Some senders give up after five seconds, so the edge ends every
+/// answer at four; the answer after the wait must fit before that.
+const WAIT_MAX: Span = Span::seconds(3);
 /// Largest accepted request body.
 const BODY_MAX: Size = Size(16 * 1024 * 1024);
 /// Longest accepted age of a signature.

@@ -27,6 +27,8 @@ pub struct Config {
     pub policy: Policy,
     /// Who hears of certificates.
     pub announce: Announce,
+    /// When repeats are answered.
+    pub arrivals: Arrivals,
     /// What is logged.
     pub log: Log,
     /// The webhook endpoints, by their name in the address.
@@ -171,6 +173,25 @@ impl std::fmt::Display for ChatId {
             Self::Name(name) => name.fmt(f),
         }
     }
+}
+
+/// `[arrivals]`
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Arrivals {
+    /// When a repeat is answered.
+    pub mode: ArrivalMode,
+}
+
+/// When a repeat is answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ArrivalMode {
+    /// Once its arrival is on disk.
+    #[default]
+    Durable,
+    /// At once; a kill loses the arrivals of the last moments ([`certify::buffer`] states the bound).
+    Buffered,
 }
 
 /// `[log]`

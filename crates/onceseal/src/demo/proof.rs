@@ -34,12 +34,17 @@ impl Proved {
 pub async fn prove(base: &str, answer: &Json) -> Result<Proved, String> {
     let keys = get(&format!("{base}{KEYS_PATH}")).await?;
     let trust = Trust::from(&Jwks::parse(&keys).map_err(|cause| cause.to_string())?);
-    let text = |name: &str| answer.get(name).and_then(Json::as_str).unwrap_or_default().to_owned();
+    let text = |name: &str| answer.get(name).and_then(Json::as_str).unwrap_or_default();
+    // In a folder that was used before, the recorded addresses name the port of that time.
+    let here = |name: &str| {
+        let path = url::Url::parse(text(name)).map(|url| url.path().to_owned());
+        format!("{base}{}", path.unwrap_or_default())
+    };
     let mut forms = Vec::new();
     for (form, name) in [("html", "html_url"), ("zip", "zip_url"), ("json", "json_url")] {
-        forms.push((form, verify(&get(&text(name)).await?, &trust).verdict));
+        forms.push((form, verify(&get(&here(name)).await?, &trust).verdict));
     }
-    Ok(Proved { reference: text("ref"), html_url: text("html_url"), forms })
+    Ok(Proved { reference: text("ref").to_owned(), html_url: here("html_url"), forms })
 }
 
 async fn get(url: &str) -> Result<Vec<u8>, String> {

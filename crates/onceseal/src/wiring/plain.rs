@@ -2,6 +2,7 @@
 //! if plain references moved to another account, known events would be looked up under new names and be
 //! certified again. A configuration that would move them does not start.
 
+use std::io::Write as _;
 use std::path::Path;
 
 use certify::AuditVisa;
@@ -26,7 +27,8 @@ pub async fn keep(
     let fail = |cause: std::io::Error| format!("storage.folder: {FILE}: {cause}");
     let wanted = account.unwrap_or(NONE);
     let known = match std::fs::read_to_string(&file) {
-        Ok(text) => Some(text.trim().to_owned()),
+        // Blank is what a power cut may leave of a file that nobody believed yet.
+        Ok(text) => Some(text.trim().to_owned()).filter(|text| !text.is_empty()),
         Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => None,
         Err(cause) => return Err(fail(cause)),
     };
@@ -36,7 +38,16 @@ pub async fn keep(
         Some(known) => return Err(moved(known, wanted)),
         None => {}
     }
-    std::fs::write(&file, format!("{wanted}\n")).map_err(fail)
+    write(folder, &file, wanted).map_err(fail)
+}
+
+/// Whole or not at all, and durable before the first event is named by it.
+fn write(folder: &Path, file: &Path, wanted: &str) -> std::io::Result<()> {
+    let mut aside = tempfile::NamedTempFile::new_in(folder)?;
+    writeln!(aside, "{wanted}")?;
+    aside.as_file().sync_all()?;
+    aside.persist(file)?;
+    std::fs::File::open(folder)?.sync_all()
 }
 
 fn moved(known: &str, wanted: &str) -> String {

@@ -4,6 +4,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use certify::buffer::Flusher;
 use certify::ledgerfile::ProcessedFile;
 use certify::recovery::Recovery;
 use relay::{Channel, Log, Relay, Telegram};
@@ -18,6 +19,7 @@ use super::reload::Reload;
 use super::{House, Metrics, Surroundings, destinations, plain, processed_file, public_url, waker};
 use crate::cli::api::{RunFile, Running};
 use crate::config::secret::Layout;
+use crate::config::settings::ArrivalMode;
 use crate::config::{Config, Loaded, Places, endpoint};
 
 /// A server that is ready to be run.
@@ -32,6 +34,7 @@ pub struct Server {
     listener: TcpListener,
     settings: ServeSettings,
     recovery: Recovery,
+    flusher: Option<Flusher>,
     relay: relay::Handle,
     export: Export,
     tasks: [JoinHandle<()>; 2],
@@ -68,6 +71,8 @@ impl Server {
             "recovered_at_start"
         );
         let recovery = Recovery::start(&house.visa);
+        let buffered = config.arrivals.mode == ArrivalMode::Buffered;
+        let flusher = buffered.then(|| house.visa.buffer_arrivals());
         let relay = Relay::start(
             house.visa.door().clone(),
             Arc::clone(&house.clock),
@@ -105,6 +110,7 @@ impl Server {
             listener,
             settings,
             recovery,
+            flusher,
             relay,
             export,
             tasks: [reload, waker],
@@ -130,6 +136,9 @@ impl Server {
         self.relay.stop().await;
         self.export.stop().await;
         self.recovery.stop().await;
+        if let Some(flusher) = self.flusher {
+            flusher.stop().await;
+        }
         drop(self.run_file);
         served
     }

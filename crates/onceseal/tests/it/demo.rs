@@ -38,3 +38,14 @@ fn variables_of_a_server_do_not_reach_the_demo() {
     command.env("ONCESEAL_SERVER__LISTEN", "nowhere").env("ONCESEAL_POLICY__MODES", "[]");
     assert!(command.output().unwrap().status.success());
 }
+
+#[test]
+fn told_again_in_the_same_folder_everything_is_a_repeat() {
+    let home = Home::new();
+    let first = home.json(&["demo", "--folder", "stage"]);
+    let again = home.json(&["demo", "--folder", "stage"]);
+    assert_eq!(first["scenes"][0]["run_hashes"], again["scenes"][0]["run_hashes"]);
+    let answers = again["scenes"][0]["answers"].as_array().unwrap();
+    assert_eq!((answers.len(), &answers[0]["result"]), (1, &"duplicate_reused".into()));
+    assert_eq!(again["certificates"].as_array().unwrap().len(), 3, "{again}");
+}

@@ -9,6 +9,8 @@ mod config;
 #[cfg(test)]
 mod demo;
 #[cfg(test)]
+mod determinism;
+#[cfg(test)]
 mod home;
 #[cfg(test)]
 mod operate;

@@ -149,3 +149,89 @@ fn completions_come_for_every_shell() {
         assert!(home.run(&["completions", shell]).out().contains("announcements"), "{shell}");
     }
 }
+
+#[test]
+fn buffered_arrivals_are_all_there_after_a_graceful_stop() {
+    let home = Home::new();
+    home.configure("[arrivals]\nmode = \"buffered\"");
+    let server = home.serve();
+    home.send("checkout-paid", "1");
+    let sent = home.send("checkout-paid", "40");
+    assert!(sent.iter().all(|one| one["answer"]["status"] == "duplicate_reused"), "{sent:?}");
+    server.stop();
+    assert_eq!(home.json(&["show", EVENT])["arrivals"], 41);
+    assert_eq!(home.json(&["check"])["problems"], 0);
+}
+
+#[test]
+fn every_kind_with_a_shared_secret_can_be_configured_and_sent() {
+    let home = Home::new();
+    let key = "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    home.write("secrets/plain", &format!("{key}\n"));
+    home.write("secrets/standard", &format!("whsec_{key}\n"));
+    let kinds = ["github", "paddle", "lemon-squeezy", "internal", "standard-webhooks", "generic-hmac"];
+    for kind in kinds {
+        let secret = if kind == "standard-webhooks" { "standard" } else { "plain" };
+        home.configure(&format!(
+            "[sources.{kind}]\nkind = \"{kind}\"\nsecrets = [{{ file = \"secrets/{secret}\" }}]"
+        ));
+    }
+    home.configure(
+        "generic = { signature_header = \"X-Sign\", id = { pointer = \"/id\" }, type = \"/type\" }",
+    );
+    home.write("event.json", BODY);
+    let _server = home.serve();
+    for kind in kinds {
+        let arguments = ["send", "event.json", "--source", kind, "--times", "2", "--type", "order_created"];
+        let ran = home.run(&arguments);
+        assert_eq!(ran.code(), 0, "{kind}: {}", ran.all());
+        let listed = home.json(&["list", "--source", kind]);
+        assert_eq!(listed["events"].as_array().unwrap().len(), 1, "{kind}: {listed}");
+    }
+}
+
+/// A body that has what each of these senders puts into its own.
+const BODY: &str = r#"{"id":"e1","event_id":"evt_e1","event_type":"transaction.created","type":"task.done",
+"occurred_at":"2026-03-01T09:49:14Z","notification_id":"ntf_1","source":"jobs","time":"2026-03-01T09:49:14Z",
+"timestamp":"2026-03-01T09:49:14Z","created_at":"2026-03-01T09:49:14Z","action":"opened",
+"meta":{"event_name":"order_created","webhook_id":"w1"},
+"data":{"id":"1","type":"orders","status":"draft","updated_at":"2026-03-01T09:49:14Z",
+"attributes":{"status":"pending","total":500,"currency":"USD","updated_at":"2026-03-01T09:49:14Z","created_at":"2026-03-01T09:49:14Z"}}}"#;
+
+#[test]
+fn a_recorded_event_is_judged_again_and_a_processed_one_is_not() {
+    let home = Home::new();
+    let _server = home.serve();
+    home.send("checkout-paid", "1");
+    home.send("checkout-unpaid", "1");
+    let unpaid = "evt_1SkQm8B7WZ01zgkWk2c9lrRf";
+    assert_eq!(home.json(&["retry", unpaid])["status"], "recorded");
+    assert_eq!(home.run(&["retry", EVENT]).code(), 1);
+    assert!(home.json(&["inspect", EVENT])["advice"].as_str().unwrap().contains("nothing to do"));
+}
+
+#[test]
+fn a_damaged_file_is_seen_by_check_and_mended_by_reconcile() {
+    let home = Home::new();
+    let _server = home.serve();
+    home.send("checkout-paid", "1");
+    let file = home.delivery("html");
+    let whole = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &whole[..100]).unwrap();
+    assert_eq!(home.run(&["check"]).code(), 3);
+    assert_eq!(home.json(&["reconcile"])["rebuilt"], 1);
+    assert_eq!(std::fs::read(&file).unwrap(), whole);
+    assert_eq!(home.json(&["check"])["problems"], 0);
+}
+
+#[test]
+fn nothing_is_held_when_every_announcement_went_out() {
+    let home = Home::new();
+    let _server = home.serve();
+    home.send("checkout-paid", "1");
+    let gone = || home.json(&["announcements", "list", "--status", "delivered"])["announcements"].clone();
+    assert!((0..500).any(|_| gone().as_array().unwrap().len() == 1), "{}", gone());
+    assert_eq!(home.json(&["announcements", "list"])["announcements"], serde_json::json!([]));
+    assert_eq!(home.run(&["announcements", "redrive", "1"]).code(), 1);
+    assert_eq!(home.run(&["announcements", "settle", "99", "dead"]).code(), 6);
+}

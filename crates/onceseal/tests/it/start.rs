@@ -175,3 +175,20 @@ fn the_processed_list_may_be_cut_or_moved_while_serving() {
     assert_eq!(home.send("checkout-paid", "1")[0]["answer"]["status"], "duplicate_reused");
     assert_eq!(server.stop(), 0);
 }
+
+#[test]
+fn the_system_layout_is_made_below_a_root_and_nothing_is_overwritten() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let home = Home::new();
+    home.json(&["init", "--system", "--root", "root"]);
+    let mode = |path: &str| std::fs::metadata(home.path(path)).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode("root/etc/onceseal/secrets"), 0o700);
+    assert_eq!(mode("root/etc/onceseal/secrets/stripe"), 0o600);
+    assert_eq!(mode("root/var/lib/auditvisa/keys"), 0o700);
+    let config = home.path("root/etc/onceseal/onceseal.toml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    assert!(text.contains("folder = \"/var/lib/auditvisa\"") && !text.contains("{{"), "{text}");
+    home.write("root/etc/onceseal/onceseal.toml", "# mine");
+    assert_eq!(home.json(&["init", "--system", "--root", "root"])["made"], serde_json::json!([]));
+    assert_eq!(std::fs::read_to_string(&config).unwrap(), "# mine");
+}
