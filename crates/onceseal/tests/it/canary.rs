@@ -63,6 +63,11 @@ fn no_secret_is_printed_logged_or_kept_at_the_highest_level() {
     assert!((0..300).any(|_| tried()), "no announcement was tried");
     home.run(&["send", "event.json", "--url", &format!("{}/webhooks/none?key=CANARYQUERY", server.base)]);
     home.write("event.json", "");
+    let issued = home.run(&["token", "issue", "ann"]).out();
+    let running = std::fs::read(home.path("data/run/server.json")).unwrap();
+    let running: serde_json::Value = serde_json::from_slice(&running).unwrap();
+    let keys = std::fs::read_to_string(home.path("data/keys/slug.secret")).unwrap();
+    home.run(&["list", "--server", &server.base, "--token", issued.trim()]);
     home.run(&["show", EVENT]);
     server.stop();
     for (secret, places) in [
@@ -74,6 +79,9 @@ fn no_secret_is_printed_logged_or_kept_at_the_highest_level() {
     ] {
         assert_eq!(found(&home, secret), places, "{secret}");
     }
+    let own = running["token"].as_str().unwrap();
+    assert_eq!((found(&home, issued.trim()), found(&home, own)), (vec![], vec![]), "operator tokens");
+    assert_eq!(found(&home, keys.trim()), ["slug.secret"]);
     assert_eq!(found(&home, "event_processed"), ["log"], "the search finds what is there");
 }
 
