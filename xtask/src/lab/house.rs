@@ -29,8 +29,8 @@ pub(crate) struct Setup {
     pub(crate) telegram: Option<SocketAddr>,
     /// Level of the log; `info` when empty.
     pub(crate) level: &'static str,
-    /// More lines at the end of the configuration's `[server]` section.
-    pub(crate) server: &'static str,
+    /// More sections of the configuration.
+    pub(crate) more: &'static str,
 }
 
 /// A folder in which the program runs.
@@ -106,9 +106,9 @@ impl House {
 fn configuration(setup: &Setup) -> String {
     let level = if setup.level.is_empty() { "info" } else { setup.level };
     let mut text = format!(
-        "[server]\nlisten = \"127.0.0.1:0\"\npublic_url = \"{PUBLIC_URL}\"\n{}\n\
-         [storage]\nfolder = \"data\"\n\n[issuer]\nname = \"AuditVisa Lab\"\n\n[log]\nlevel = \"{level}\"\n\n",
-        setup.server
+        "[server]\nlisten = \"127.0.0.1:0\"\npublic_url = \"{PUBLIC_URL}\"\n\n\
+         [storage]\nfolder = \"data\"\n\n[issuer]\nname = \"AuditVisa Lab\"\n\n[log]\nlevel = \"{level}\"\n\n{}\n",
+        setup.more
     );
     if setup.passphrase {
         text.push_str("[keys]\npassphrase = { file = \"secrets/passphrase\" }\n\n");

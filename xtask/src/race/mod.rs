@@ -46,7 +46,7 @@ pub(crate) struct Race {
     program: Option<PathBuf>,
 }
 
-/// The setting `server.arrivals`.
+/// The setting `arrivals.mode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Arrivals {
     /// With the answer
@@ -124,11 +124,11 @@ impl Race {
     }
 
     fn setup(&self) -> Setup {
-        let server = match self.arrivals {
+        let more = match self.arrivals {
             Arrivals::Durable => "",
-            Arrivals::Buffered => "arrivals = \"buffered\"\n",
+            Arrivals::Buffered => "[arrivals]\nmode = \"buffered\"\n",
         };
-        Setup { server, level: "trace", passphrase: true, ..Setup::default() }
+        Setup { more, level: "trace", passphrase: true, ..Setup::default() }
     }
 }
 
