@@ -10,7 +10,7 @@ mod services;
 mod tidy;
 #[cfg_attr(
     not(test),
-    expect(dead_code, unused_imports, reason = "so far only its own tests drive the tracer")
+    expect(dead_code, unused_imports, reason = "crash drives a part of it, its own tests the whole")
 )]
 mod trace;
 mod vectors;

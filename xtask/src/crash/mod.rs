@@ -30,7 +30,7 @@ use crate::lab::{self, Build};
 use crate::trace;
 use judge::Found;
 use report::{Crashed, Failing, Tally};
-use stage::Stage;
+use stage::{Clock, Stage};
 use traced::Traced;
 
 /// Runs that end before their point, after which no more points are looked for.
@@ -76,6 +76,15 @@ impl Bug {
             Self::ServedFileNotChecked => "served-file-not-checked",
         }
     }
+
+    /// In which life of the program it is there: the other one must be sound, so that a finding is
+    /// about what the crash left.
+    const fn life(self) -> Clock {
+        match self {
+            Self::AckBeforeCommit | Self::AnnounceOutsideCommit => Clock::True,
+            Self::ServedFileNotChecked => Clock::Moved,
+        }
+    }
 }
 
 /// How the machine stopped.
@@ -110,7 +119,7 @@ pub(crate) fn run(asked: &Crash) -> anyhow::Result<()> {
         None if asked.planted.is_some() => Build::Planted.program()?,
         None => Build::Release.program()?,
     };
-    let done = Stage::make(&root, program, asked.planted.map(Bug::name)).and_then(|stage| {
+    let done = Stage::make(&root, program, asked.planted).and_then(|stage| {
         let counted = count(&stage)?;
         let tally = crash(&stage, asked, counted)?;
         report::end(&tally, asked, (counted, began.elapsed()))

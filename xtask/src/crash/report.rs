@@ -44,8 +44,11 @@ pub(super) struct Tally {
     found: BTreeMap<(&'static str, &'static str), u64>,
 }
 
+/// Whether a crash turned out so.
+type Trait = fn(Found) -> bool;
+
 /// What crashes turn out to be, in words.
-const TRAITS: [(&str, fn(Found) -> bool); 6] = [
+const TRAITS: [(&str, Trait); 6] = [
     ("crashes", |_| true),
     ("record durable before the restart", |found| found.committed),
     ("sender had been told 2xx", |found| found.told),
@@ -154,4 +157,44 @@ pub(super) fn same_tree(real: &Path, replayed: &Path) -> anyhow::Result<()> {
     differing.dedup();
     ensure!(differing.is_empty(), "these files differ: {}", differing.join(", "));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn crashed(killed: bool, wrong: &[&str]) -> Crashed {
+        let failing =
+            |what: &&str| Failing { stop: Stop::PowerCut, line: "9 fsync".into(), what: (*what).into() };
+        let found = Stop::BOTH.map(|stop| (stop, Found { told: true, ..Found::default() })).to_vec();
+        Crashed { killed, found, failing: wrong.iter().map(failing).collect() }
+    }
+
+    #[test]
+    fn points_past_the_counted_ones_count_only_where_a_run_came_to_them() {
+        let mut tally = Tally::default();
+        for (point, killed) in [(1, true), (2, false), (3, true), (4, false)] {
+            tally.take(point, crashed(killed, &[]), 2);
+        }
+        assert_eq!((tally.points, tally.unkilled(), tally.caught()), (3, 1, false));
+        assert_eq!(tally.times("sender had been told 2xx", Stop::Kill), 4);
+    }
+
+    #[test]
+    fn a_point_fails_once_however_much_is_wrong_and_the_end_says_so() {
+        let mut tally = Tally::default();
+        tally.take(1, crashed(true, &["this", "that"]), 1);
+        assert_eq!((tally.failed, tally.caught()), (1, true));
+        let asked = |planted| Crash {
+            only: Some(1),
+            keep: false,
+            planted,
+            program: None,
+            jobs: std::num::NonZeroUsize::MIN,
+        };
+        assert!(end(&tally, &asked(None), (1, Duration::ZERO)).is_err());
+        let bug = Some(super::super::Bug::AckBeforeCommit);
+        assert!(end(&tally, &asked(bug), (1, Duration::ZERO)).is_ok());
+        assert!(end(&Tally::default(), &asked(bug), (1, Duration::ZERO)).is_err());
+    }
 }

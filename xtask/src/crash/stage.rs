@@ -11,6 +11,7 @@ use crate::lab::event::{Event, Report, checkout, delivery};
 use crate::lab::{self, House, Server, Setup, wire};
 use crate::trace::{self, Point};
 
+use super::Bug;
 use super::telegram::Telegram;
 
 /// How long the earlier event's announcement may take.
@@ -24,7 +25,7 @@ pub(super) struct Stage {
     base: House,
     setup: Setup,
     program: PathBuf,
-    bug: Option<&'static str>,
+    bug: Option<Bug>,
     faketime: PathBuf,
     /// Certified and announced before everything else.
     pub(super) earlier: Event,
@@ -46,7 +47,7 @@ impl Stage {
     ///
     /// # Errors
     /// Faketime is missing, or the program does not certify and announce the event.
-    pub(super) fn make(root: &Path, program: PathBuf, bug: Option<&'static str>) -> anyhow::Result<Self> {
+    pub(super) fn make(root: &Path, program: PathBuf, bug: Option<Bug>) -> anyhow::Result<Self> {
         let faketime = faketime()?;
         let telegram = Telegram::start()?;
         // The port is another one at each start; flags say which.
@@ -107,8 +108,8 @@ impl Stage {
     ) -> Command {
         let mut command = house.command(&self.program, arguments);
         command.arg("--set").arg(format!("announce.telegram.base_url=http://{}", telegram.address));
-        if let Some(bug) = self.bug {
-            command.env("ONCESEAL_PLANTED_BUG", bug);
+        if let Some(bug) = self.bug.filter(|bug| bug.life() == clock) {
+            command.env("ONCESEAL_PLANTED_BUG", bug.name());
         }
         if clock == Clock::Moved {
             // Only the wall clock: waits go by the other one, and files keep their true times.

@@ -92,3 +92,34 @@ fn told(recording: &Recording) -> anyhow::Result<Vec<Json>> {
     }
     Ok(told)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::{Point, Socket, Target};
+
+    fn sent((origin, peer): (Origin, u16), bytes: &str) -> Point {
+        let [local, peer] = [80, peer].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+        Point {
+            number: None,
+            thread: 1,
+            call: "writev",
+            target: Target::Socket(Socket { local, peer, origin }),
+            effect: Effect::Sent(bytes.as_bytes().to_vec()),
+            result: Some(1),
+        }
+    }
+
+    #[test]
+    fn only_2xx_to_clients_is_a_promise_even_without_the_whole_body() {
+        let points = vec![
+            sent((Origin::Accepted, 1), "HTTP/1.1 200 OK\r\n\r\n{\"run_hash\""),
+            sent((Origin::Accepted, 2), "HTTP/1.1 503 Service Unavailable\r\n\r\n{}"),
+            sent((Origin::Connected, 3), "HTTP/1.1 200 OK\r\n\r\n{}"),
+            sent((Origin::Accepted, 1), ":\"ab\"}"),
+            sent((Origin::Accepted, 4), "HTTP/1.1 202 Accepted\r\n\r\n{\"sta"),
+        ];
+        let recording = Recording { points, counted: 0, killed_at: None, killed_before: None, exit: None };
+        assert_eq!(told(&recording).unwrap(), [serde_json::json!({ "run_hash": "ab" }), Json::Null]);
+    }
+}

@@ -99,7 +99,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 
 pub(crate) use plan::{Arm, Plan, Seen};
-pub(crate) use point::{Effect, Origin, Point, Target};
+pub(crate) use point::{Effect, Origin, Point, Socket, Target};
 pub(crate) use replay::{Durability, replay, replay_with};
 pub(crate) use shared::Phase;
 use shared::Shared;
