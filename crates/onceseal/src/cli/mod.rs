@@ -36,6 +36,8 @@ use crate::config::load::Environment;
 use crate::config::{Loaded, Places};
 use out::{Ended, Exit, Out, Stop};
 
+const ABOUT: &str =
+    "One event, one formal result: certificates for payment webhooks that arrive more than once";
 const EXAMPLES: &str = "Examples:
   onceseal demo                          see it work, in a temporary folder
   onceseal init && onceseal serve        set up and start a server here
@@ -48,7 +50,7 @@ can't be reached";
 
 /// One event, one formal result: certificates for payment webhooks that arrive more than once.
 #[derive(Debug, Parser)]
-#[command(name = "onceseal", version, about, after_help = EXAMPLES, max_term_width = 100)]
+#[command(name = "onceseal", version, about = ABOUT, after_help = EXAMPLES, max_term_width = 100)]
 pub struct Cli {
     /// For every command.
     #[command(flatten)]
