@@ -111,7 +111,8 @@ secrets = [{{ env = "BENCH_INTERNAL_TOKEN" }}]
     fs::write(&file, text)?;
     let mut args = args(["serve", "--config"]);
     args.push(file.into_os_string());
-    let env = vec![("BENCH_STRIPE_SECRET", STRIPE_SECRET.into()), ("BENCH_INTERNAL_TOKEN", INTERNAL_TOKEN.into())];
+    let env =
+        vec![("BENCH_STRIPE_SECRET", STRIPE_SECRET.into()), ("BENCH_INTERNAL_TOKEN", INTERNAL_TOKEN.into())];
     Ok(Launch { args, env })
 }
 
@@ -125,13 +126,14 @@ fn args<const N: usize>(texts: [&str; N]) -> Vec<OsString> {
 /// Cargo is missing or a build failed.
 pub(crate) fn build(subjects: &[Subject]) -> Result<()> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
-    command.args(["build", "--quiet", "--release"]).current_dir(super::root());
-    for subject in subjects {
-        command.args(["--package", subject.package]);
+    let packages: std::collections::BTreeSet<_> = subjects.iter().map(|subject| subject.package).collect();
+    // One by one: together, cargo would unite the features of their dependencies and build them anew.
+    for package in packages {
+        let mut command = Command::new(&cargo);
+        command.args(["build", "--quiet", "--release", "--package", package]).current_dir(super::root());
+        let status = command.status().context("cargo can't be started; run it through cargo xtask")?;
+        ensure!(status.success(), "{package} doesn't build, see cargo's messages above");
     }
-    let status = command.status().context("cargo can't be started; run it through cargo xtask")?;
-    ensure!(status.success(), "the subjects don't build, see cargo's messages above");
     Ok(())
 }
 
