@@ -162,6 +162,7 @@ impl Command for CertifyEvent {
             at,
             Some(&cause),
         ));
+        writes.extend(self.found_by());
         let cause_row = "update certify_events set cause = $1 where ref = $2";
         writes.push(Write::one("events.cause", cause_row, values![cause, &self.identity.reference]));
         writes

@@ -7,6 +7,7 @@ use kernel::{Digest, Time};
 use store::{Value, Write, values};
 
 use crate::command::{Arrival, CertifyEvent, Prepared};
+use crate::policy::{Shown, masked};
 use crate::sql;
 
 /// Which of the optional facts a row keeps.
@@ -32,10 +33,7 @@ impl CertifyEvent {
             "failed" => self.passed(["received", "processing", "failed"], prepared.began, at, note),
             _ => self.passed(["received", "processing", "processed"], prepared.began, at, note),
         });
-        for word in self.words() {
-            let row = values![word, &self.identity.reference];
-            writes.push(Write::any("search.insert", sql::FIND_BY, row));
-        }
+        writes.extend(self.found_by());
         if let Some(body) = &self.payload {
             let days = u64::from(self.shared.policy.keep_payload_days.min(400));
             let until = at.plus(Duration::from_secs(days * 86_400));
@@ -43,6 +41,11 @@ impl CertifyEvent {
             writes.push(Write::any("payloads.insert", sql::KEEP_PAYLOAD, row));
         }
         writes
+    }
+
+    pub(crate) fn found_by(&self) -> impl Iterator<Item = Write> {
+        let row = |word| values![word, &self.identity.reference];
+        self.words().into_iter().map(move |word| Write::any("search.insert", sql::FIND_BY, row(word)))
     }
 
     pub(crate) fn arrived(&self, verdict: &'static str) -> Vec<Write> {
@@ -74,7 +77,7 @@ impl CertifyEvent {
     }
 
     pub(crate) fn row_facts(&self, keep: RowFacts<'_>) -> Vec<Value> {
-        let input = keep.input.then(|| serde_json::to_string(&self.event).unwrap_or_default());
+        let input = keep.input.then(|| self.kept_input());
         values![
             &self.arrival.source,
             &self.identity.account,
@@ -92,12 +95,25 @@ impl CertifyEvent {
         ]
     }
 
+    /// The projected event as the record keeps it for a later attempt. A full mail address stays out unless
+    /// the policy shows it: masked, it gives the same certificate.
+    fn kept_input(&self) -> String {
+        let mut event = self.event.clone();
+        if self.shared.policy.email != Shown::Full {
+            event.subject.email = event.subject.email.as_deref().map(masked);
+        }
+        serde_json::to_string(&event).unwrap_or_default()
+    }
+
+    /// Words to be found by. A later attempt from the record adds none for the mail: it has it masked, and
+    /// the first attempt's word is there.
     pub(crate) fn words(&self) -> Vec<i64> {
         let subject = &self.event.subject;
+        let mail = subject.email.as_deref().filter(|_| self.arrives);
         let mut words = Vec::new();
         words.extend(subject.session_id.as_deref().map(|sid| word("sid", sid)));
         words.extend(subject.payment_id.as_deref().map(|payment| word("payment", payment)));
-        words.extend(subject.email.as_deref().map(|email| Digest::of(&self.keys.mail_digest(email)).word()));
+        words.extend(mail.map(|email| Digest::of(&self.keys.mail_digest(email)).word()));
         words
     }
 }

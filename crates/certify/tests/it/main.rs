@@ -6,4 +6,5 @@ mod acts;
 mod golden;
 mod house;
 mod intake;
+mod personal;
 mod recovery;
