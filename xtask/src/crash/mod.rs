@@ -2,8 +2,9 @@
 //! first byte of a delivery and the durable mark that its announcement went out; then the clock moves by
 //! an hour, the signing key is rotated, the program starts again, and the sender delivers once more.
 //!
-//! Each point is judged twice: the folder as the kill left it, and the folder as a power cut at that
-//! moment would have left it, with nothing that no sync covered ([`crate::trace::replay()`]).
+//! Each point is judged three times: the folder as the kill left it; the folder as a power cut at that
+//! moment would have left it, with nothing that no sync covered ([`crate::trace::replay()`]); and as one
+//! that kept all names, but no content that was not synced.
 //!
 //! Modules in reading order: [`stage`] (the folder all runs begin with), [`telegram`] (hears the
 //! announcements), [`traced`] (one run under trace and what it told whom), [`after`] (restart, redelivery),
@@ -27,7 +28,7 @@ use std::time::Instant;
 use anyhow::{Context as _, bail, ensure};
 
 use crate::lab::{self, Build};
-use crate::trace;
+use crate::trace::{self, Durability};
 use judge::Found;
 use report::{Crashed, Failing, Tally};
 use stage::{Clock, Stage};
@@ -94,15 +95,27 @@ enum Stop {
     Kill,
     /// Only what a sync covered is left.
     PowerCut,
+    /// All names are left, content only as far as a sync covered it.
+    NamesLeft,
 }
 
 impl Stop {
-    const BOTH: [Self; 2] = [Self::Kill, Self::PowerCut];
+    const ALL: [Self; 3] = [Self::Kill, Self::PowerCut, Self::NamesLeft];
 
     const fn word(self) -> &'static str {
         match self {
             Self::Kill => "kill",
             Self::PowerCut => "power cut",
+            Self::NamesLeft => "names left",
+        }
+    }
+
+    /// What a disk keeps; `None`: the folder is the one that the run left.
+    const fn keeps(self) -> Option<Durability> {
+        match self {
+            Self::Kill => None,
+            Self::PowerCut => Some(Durability::Strict),
+            Self::NamesLeft => Some(Durability::Names),
         }
     }
 }
@@ -112,13 +125,13 @@ impl Stop {
 /// # Errors
 /// A point failed, the planted bug was not found, or the runs could not be made.
 pub(crate) fn run(asked: &Crash) -> anyhow::Result<()> {
-    let began = Instant::now();
     let root = lab::scratch("crash")?;
     let program = match &asked.program {
         Some(program) => program.canonicalize().context("--program")?,
         None if asked.planted.is_some() => Build::Planted.program()?,
         None => Build::Release.program()?,
     };
+    let began = Instant::now();
     let done = Stage::make(&root, program, asked.planted).and_then(|stage| {
         let counted = count(&stage)?;
         let tally = crash(&stage, asked, counted)?;
@@ -137,7 +150,7 @@ fn count(stage: &Stage) -> anyhow::Result<u64> {
     ensure!(recording.killed_at.is_none() && recording.counted > 0, "the counting run was no whole run");
     ensure!(announced.len() == 1, "the counting run announced {} times", announced.len());
     let copy = stage.folder("counting-replayed")?;
-    trace::replay_with(&stage.base().data(), &recording.points, &copy, trace::Durability::Everything)?;
+    trace::replay_with(&stage.base().data(), &recording.points, &copy, Durability::Everything)?;
     report::same_tree(&house.data(), &copy).context("the recording does not tell the whole folder")?;
     let log: String = recording.points.iter().map(|point| format!("{point}\n")).collect();
     std::fs::write(stage.folder("points.log")?, log)?;
@@ -175,7 +188,7 @@ fn crash(stage: &Stage, asked: &Crash, counted: u64) -> anyhow::Result<Tally> {
     tally.into_inner().map_err(|_| anyhow::anyhow!("a point panicked"))
 }
 
-/// One point, both ways.
+/// One point, all ways.
 fn at(stage: &Stage, point: u64, keep: bool) -> anyhow::Result<Crashed> {
     let name = format!("{point:04}");
     let traced = traced::run(stage, &name, Some(point))?;
@@ -185,10 +198,10 @@ fn at(stage: &Stage, point: u64, keep: bool) -> anyhow::Result<Crashed> {
     };
     let killed = traced.recording.killed_at.is_some();
     let (mut found_by, mut failing) = (Vec::new(), Vec::new());
-    for stop in Stop::BOTH {
-        let house = match stop {
-            Stop::Kill => Ok(traced.house.clone()),
-            Stop::PowerCut => stage.house(&format!("{name}-cut"), &traced.recording.points),
+    for stop in Stop::ALL {
+        let house = match stop.keeps() {
+            None => Ok(traced.house.clone()),
+            Some(model) => stage.house(&format!("{name}-{stop:?}"), &traced.recording.points, model),
         };
         let judged = house.and_then(|house| judge::judge(stage, &house, &traced));
         let (found, wrong) = judged.unwrap_or_else(|cause| (Found::default(), vec![format!("{cause:#}")]));
@@ -197,7 +210,9 @@ fn at(stage: &Stage, point: u64, keep: bool) -> anyhow::Result<Crashed> {
     }
     if !keep {
         stage.clear(&name)?;
-        stage.clear(&format!("{name}-cut"))?;
+        for stop in Stop::ALL {
+            stage.clear(&format!("{name}-{stop:?}"))?;
+        }
     }
     Ok(Crashed { killed, found: found_by, failing })
 }

@@ -23,7 +23,7 @@ pub(super) struct Failing {
     pub(super) what: String,
 }
 
-/// One point, crashed at both ways.
+/// One point, crashed at in all ways.
 #[derive(Debug)]
 pub(super) struct Crashed {
     /// Whether the run came to the point.
@@ -44,12 +44,14 @@ pub(super) struct Tally {
     found: BTreeMap<(&'static str, &'static str), u64>,
 }
 
+const CRASHES: &str = "crashes";
+
 /// Whether a crash turned out so.
 type Trait = fn(Found) -> bool;
 
 /// What crashes turn out to be, in words.
 const TRAITS: [(&str, Trait); 6] = [
-    ("crashes", |_| true),
+    (CRASHES, |_| true),
     ("record durable before the restart", |found| found.committed),
     ("sender had been told 2xx", |found| found.told),
     ("announcement had arrived", |found| found.announced),
@@ -94,11 +96,12 @@ impl Tally {
     }
 
     fn table(&self) -> String {
-        let mut text = format!("{:<36} {:>6} {:>10}\n", "", Stop::Kill.word(), Stop::PowerCut.word());
+        let [kill, cut, names] = Stop::ALL.map(Stop::word);
+        let mut text = format!("{:<36} {kill:>10} {cut:>10} {names:>10}\n", "");
         for (name, _) in TRAITS {
-            let [kill, cut] = Stop::BOTH.map(|stop| self.times(name, stop));
+            let [kill, cut, names] = Stop::ALL.map(|stop| self.times(name, stop));
             // Writing to a string can't fail.
-            let _ = writeln!(text, "{name:<36} {kill:>6} {cut:>10}");
+            let _ = writeln!(text, "{name:<36} {kill:>10} {cut:>10} {names:>10}");
         }
         text
     }
@@ -112,7 +115,7 @@ pub(super) fn heading(recording: &Recording) -> String {
     }
     let calls: Vec<String> = calls.iter().map(|(call, count)| format!("{count} {call}")).collect();
     format!(
-        "{} points from the first byte received to the durable mark of the announcement: {}",
+        "{} points from the first byte received to the last durable mark (announced, synced, exported): {}",
         recording.counted,
         calls.join(", ")
     )
@@ -132,7 +135,14 @@ pub(super) fn end(tally: &Tally, asked: &Crash, (counted, took): (u64, Duration)
         return Ok(());
     }
     print!("{}", tally.table());
-    println!("each point killed and cut off from power, in {seconds} s");
+    let crashes: u64 = Stop::ALL.iter().map(|stop| tally.times(CRASHES, *stop)).sum();
+    println!(
+        "each point killed, and cut off from power with and without names left: {crashes} crashes in {seconds} s"
+    );
+    let more = tally.points.saturating_sub(counted);
+    if more > 0 {
+        println!("{counted} points were counted first; longer runs had {more} more");
+    }
     println!("{} points, {} failed", tally.points, tally.failed);
     ensure!(tally.failed == 0, "{} points failed", tally.failed);
     if asked.only.is_none() {
@@ -166,7 +176,7 @@ mod tests {
     fn crashed(killed: bool, wrong: &[&str]) -> Crashed {
         let failing =
             |what: &&str| Failing { stop: Stop::PowerCut, line: "9 fsync".into(), what: (*what).into() };
-        let found = Stop::BOTH.map(|stop| (stop, Found { told: true, ..Found::default() })).to_vec();
+        let found = Stop::ALL.map(|stop| (stop, Found { told: true, ..Found::default() })).to_vec();
         Crashed { killed, found, failing: wrong.iter().map(failing).collect() }
     }
 

@@ -9,7 +9,7 @@ use anyhow::{Context as _, ensure};
 
 use crate::lab::event::{Event, Report, checkout, delivery};
 use crate::lab::{self, House, Server, Setup, wire};
-use crate::trace::{self, Point};
+use crate::trace::{self, Durability, Point};
 
 use super::Bug;
 use super::telegram::Telegram;
@@ -69,13 +69,14 @@ impl Stage {
         &self.base
     }
 
-    /// A house of that name whose data folder is the base's after a power cut that followed `points`.
+    /// A house of that name whose data folder is the base's after a power cut that followed `points`, on a
+    /// disk that keeps what `model` says.
     ///
     /// # Errors
     /// A point has no model, or a file can't be written.
-    pub(super) fn house(&self, name: &str, points: &[Point]) -> anyhow::Result<House> {
+    pub(super) fn house(&self, name: &str, points: &[Point], model: Durability) -> anyhow::Result<House> {
         let house = House::make(self.folder(name)?, &self.setup)?;
-        trace::replay(&self.base.data(), points, &house.data())?;
+        trace::replay_with(&self.base.data(), points, &house.data(), model)?;
         Ok(house)
     }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -12,12 +13,12 @@ use anyhow::{Context as _, ensure};
 use serde_json::Value as Json;
 
 use crate::lab::{self, House, event, server, wire};
-use crate::trace::{self, Arm, Effect, Origin, Phase, Plan, Recording, Seen};
+use crate::trace::{self, Arm, Durability, Effect, Origin, Phase, Plan, Recording};
 
 use super::stage::{Clock, Stage};
 use super::telegram::Telegram;
 
-/// How long a run may take from the delivery to the mark of its announcement.
+/// How long a run may take from the delivery to the last mark.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A run that was killed, or counted to its end.
@@ -38,7 +39,7 @@ pub(super) struct Traced {
 /// # Errors
 /// The program does not start, or hangs.
 pub(super) fn run(stage: &Stage, name: &str, kill_at: Option<u64>) -> anyhow::Result<Traced> {
-    let house = stage.house(name, &[])?;
+    let house = stage.house(name, &[], Durability::Strict)?;
     let telegram = Telegram::start()?;
     let (reader, writer) = io::pipe()?;
     let mut command = stage.command(&house, &telegram, (Clock::True, &["serve"]));
@@ -49,26 +50,36 @@ pub(super) fn run(stage: &Stage, name: &str, kill_at: Option<u64>) -> anyhow::Re
     // The answer is read from the recording: a kill cuts this side's.
     let _ = wire::exchange(address, &event::delivery(&stage.event, lab::now())?);
     let reached = running.wait_for(Phase::Ended, PATIENCE);
-    ensure!(reached >= Phase::Ended, "the traced program announced nothing within {PATIENCE:?}");
+    ensure!(reached >= Phase::Ended, "the traced program did not finish its work within {PATIENCE:?}");
     let recording = running.stop()?;
     let announced = telegram.settle()?;
     let told = told(&recording)?;
     Ok(Traced { house, recording, told, announced })
 }
 
-/// The stretch that counts ends with the first sync of the log after Telegram's answer: the mark that the
-/// announcement went out is durable then.
-fn until_marked(telegram: SocketAddr) -> impl FnMut(&Seen<'_>) -> bool + Send + 'static {
-    let mut answered = false;
-    move |seen| match seen {
-        Seen::Received { socket, .. } => {
-            answered |= socket.origin == Origin::Connected && socket.peer == telegram;
+/// What has happened of all that follows a delivery.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    announced: bool,
+    synced: bool,
+    exported: bool,
+}
+
+/// The stretch that counts ends with the sync of the log by which all marks are durable: that the
+/// announcement went out, that the files were synced, that the export has its line.
+fn until_marked(telegram: SocketAddr) -> impl FnMut(&trace::Seen<'_>) -> bool + Send + 'static {
+    let mut seen = Seen::default();
+    move |now| match now {
+        trace::Seen::Received { socket, .. } => {
+            seen.announced |= socket.origin == Origin::Connected && socket.peer == telegram;
             false
         }
-        Seen::Point(point) => {
-            answered
-                && matches!(point.effect, Effect::Synced { .. })
-                && point.path().is_some_and(|path| path.extension().is_some_and(|end| end == "db-wal"))
+        trace::Seen::Point(point) => {
+            let synced = matches!(point.effect, Effect::Synced { .. });
+            let Some(path) = point.path().and_then(Path::to_str).filter(|_| synced) else { return false };
+            seen.synced |= path == "deliveries";
+            seen.exported |= path == "processed.jsonl";
+            path == "state.db-wal" && seen.announced && seen.synced && seen.exported
         }
     }
 }

@@ -322,12 +322,17 @@ impl Disk {
 
     /// Makes everything durable.
     pub(super) fn sync_all(&mut self) -> io::Result<()> {
+        self.sync_names()?;
+        (0..self.nodes.len()).try_for_each(|id| self.sync_file(id, Depth::Full))
+    }
+
+    /// Makes all names durable as they are, and no content.
+    pub(super) fn sync_names(&mut self) -> io::Result<()> {
         self.moves.clear();
         for id in 0..self.nodes.len() {
             if self.is_directory(id) {
                 self.sync_directory(id)?;
             }
-            self.sync_file(id, Depth::Full)?;
         }
         Ok(())
     }

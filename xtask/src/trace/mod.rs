@@ -57,7 +57,8 @@
 //! unsynced survives: real disks may keep any part of it, which a program must bear as well (the
 //! plain kill is the case where all of it is kept).
 //! [`Durability::LenientExt4`] lets the `fsync` of a file that has no durable name yet make its
-//! name durable. [`Durability::Everything`] drops nothing: a harness replays so once and compares
+//! name durable. [`Durability::Names`] keeps all names and only synced content.
+//! [`Durability::Everything`] drops nothing: a harness replays so once and compares
 //! with the folder the kill left (save `*-shm`), which proves that no write went past the log.
 //!
 //! # Limits

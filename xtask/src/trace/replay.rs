@@ -15,6 +15,9 @@ pub(crate) enum Durability {
     Strict,
     /// As ext4 does: a file without a durable name gets its name made durable too.
     LenientExt4,
+    /// All names survive, content only as far as it was synced: a disk that wrote its directories
+    /// first. A file renamed into place without a sync is an empty file there.
+    Names,
     /// Everything survives: the folder as a mere kill leaves it. Compared with the real one it
     /// shows that no write went past the recording.
     Everything,
@@ -43,8 +46,10 @@ pub(crate) fn replay_with(base: &Path, points: &[Point], into: &Path, model: Dur
         apply(&mut disk, point, model)
             .map_err(|error| io::Error::other(format!("the replay can't follow point {point}: {error}")))?;
     }
-    if model == Durability::Everything {
-        disk.sync_all()?;
+    match model {
+        Durability::Everything => disk.sync_all()?,
+        Durability::Names => disk.sync_names()?,
+        Durability::Strict | Durability::LenientExt4 => {}
     }
     disk.write_out(into)
 }

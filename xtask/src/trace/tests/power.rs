@@ -88,6 +88,13 @@ fn the_lenient_model_keeps_the_name_of_a_synced_new_file() {
 }
 
 #[test]
+fn names_left_without_their_content_are_empty_files() {
+    let (_stage, left) = after_cut("create", &[("d/old", "o"), ("e/old", "o")], Durability::Names);
+    let [synced, unsynced] = ["e/content", "d/none"].map(|name| fs::read_to_string(left.join(name)).unwrap());
+    assert_eq!((synced.as_str(), unsynced.as_str()), ("text", ""));
+}
+
+#[test]
 fn an_append_after_the_sync_is_dropped() {
     strict("append", &[("kept", "0")], &[("kept", "01")]);
 }
