@@ -1,13 +1,15 @@
 //! What is secret in a house, in every spelling in which it could leak. The texts are never shown: a finding
 //! has the secret's name.
 
+use std::path::PathBuf;
+
 use aho_corasick::{AhoCorasick, MatchKind};
 use anyhow::{Context as _, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use seal::key::SigningKey;
 
-use super::{CANARIES, OBSERVED};
+use super::{CANARIES, OBSERVED, SECRET_END, shown};
 use crate::lab::House;
 use crate::lab::house::PASSPHRASE;
 
@@ -38,11 +40,11 @@ impl Hoard {
     /// One of them can't be read, or is too short to be looked for.
     pub(crate) fn of(house: &House) -> anyhow::Result<Self> {
         let mut secrets = Vec::new();
-        for entry in std::fs::read_dir(house.folder().join("secrets")).context("the house has no secrets/")? {
-            let entry = entry?;
-            let name = format!("secrets/{}", entry.file_name().to_string_lossy());
-            secrets.push(Secret { name, bytes: std::fs::read(entry.path())? });
+        for path in secret_files(house)? {
+            let bytes = std::fs::read(&path)?;
+            secrets.push(Secret { name: shown(house.folder(), &path), bytes });
         }
+        ensure!(!secrets.is_empty(), "{} is no house: it has no secret", house.folder().display());
         keys(house, &mut secrets)?;
         let told = house.folder().join(OBSERVED).join(CANARIES);
         for line in std::fs::read_to_string(told).unwrap_or_default().lines() {
@@ -91,6 +93,23 @@ impl Hoard {
         }
         found
     }
+}
+
+/// `secrets/*` of a laboratory's house, `*.secret` of a demo's.
+fn secret_files(house: &House) -> anyhow::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(house.folder())? {
+        let path = entry?.path();
+        if shown(house.folder(), &path).ends_with(SECRET_END) {
+            files.push(path);
+        } else if path.ends_with("secrets") {
+            for entry in std::fs::read_dir(path)? {
+                files.push(entry?.path());
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
 }
 
 /// As it is, in hexadecimal, in both base64 alphabets, in a URL and in JSON.

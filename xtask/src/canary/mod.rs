@@ -3,11 +3,13 @@
 //! Every secret is a canary. First the scan proves that it finds: a canary is planted in a copy of one log,
 //! error, metric, export, page and database, and each must be found there. Then the run itself is scanned
 //! and nothing may be found. Modules in reading order: [`hoard`] (what is secret in a house), [`scan`]
-//! (where it is looked for), [`plant`] (the proof).
+//! (where it is looked for), [`plant`] (the proof),
+//! [`demo`] (a run of the demo to scan).
 //!
 //! A folder is a house of the laboratory ([`crate::lab::House`]); what its server said over HTTP is kept
 //! beside it in `observed/`. Not here: runs; race and crash bring theirs.
 
+mod demo;
 mod hoard;
 mod plant;
 mod scan;
@@ -20,6 +22,8 @@ use clap::Args;
 use crate::lab::House;
 use hoard::Hoard;
 
+/// Ending of a file beside a house's data that is a secret, as the demo's.
+const SECRET_END: &str = ".secret";
 /// Folder beside a house's data with what was seen over HTTP.
 const OBSERVED: &str = "observed";
 /// File in it with canaries that stand in no other file: `name`, tab, text.
@@ -29,8 +33,11 @@ const CANARIES: &str = "canaries.txt";
 #[derive(Debug, Args)]
 pub(crate) struct Canary {
     /// Folders of runs, such as target/lab/race
-    #[arg(required = true, value_name = "FOLDER")]
+    #[arg(required_unless_present = "demo", value_name = "FOLDER")]
     folders: Vec<PathBuf>,
+    /// Run `onceseal demo` with everything logged, and scan that
+    #[arg(long)]
+    demo: bool,
 }
 
 impl Canary {
@@ -39,6 +46,9 @@ impl Canary {
     /// # Errors
     /// A canary was found, or a planted one was not.
     pub(crate) fn run(&self) -> anyhow::Result<()> {
+        if self.demo {
+            demo::scanned()?;
+        }
         for folder in &self.folders {
             let house = House::at(folder.canonicalize().with_context(|| folder.display().to_string())?);
             judged(&house)?;

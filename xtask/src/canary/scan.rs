@@ -4,10 +4,10 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::hoard::Hoard;
-use super::{CANARIES, OBSERVED, shown};
+use super::{CANARIES, OBSERVED, SECRET_END, shown};
 
 /// Files and folders that hold secrets by design.
-const HOLDERS: [&str; 4] = ["secrets", "data/keys", "data/run", "target"];
+const HOLDERS: [&str; 3] = ["secrets", "data/keys", "data/run"];
 
 /// A kind of place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,7 +75,8 @@ pub(crate) fn files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
         for entry in std::fs::read_dir(next)? {
             let entry = entry?;
             let name = shown(folder, &entry.path());
-            if HOLDERS.contains(&name.as_str()) || name == format!("{OBSERVED}/{CANARIES}") {
+            let holds = HOLDERS.contains(&name.as_str()) || name.ends_with(SECRET_END);
+            if holds || name == format!("{OBSERVED}/{CANARIES}") {
                 continue;
             }
             if entry.file_type()?.is_dir() {

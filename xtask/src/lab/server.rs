@@ -161,7 +161,8 @@ pub(crate) fn listening(stdout: impl Read + Send + 'static) -> Option<SocketAddr
     let (found, address) = mpsc::channel();
     std::thread::spawn(move || {
         for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-            if let Some(address) = line.strip_prefix(LISTENING).and_then(|rest| rest.trim().parse().ok()) {
+            let address = line.strip_prefix(LISTENING).and_then(|rest| rest.split_whitespace().next());
+            if let Some(address) = address.and_then(|address| address.parse().ok()) {
                 // Nobody waits any more when a second line says it again.
                 let _ = found.send(address);
             }
