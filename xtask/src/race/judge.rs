@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::Context as _;
 use serde_json::Value as Json;
@@ -118,6 +119,19 @@ impl Verdict {
             if text("status") != Some("processed") || text("html_url").is_none() {
                 self.find(format!("{}: operators are shown {:?}", event.id, text("status")));
             }
+        }
+        Ok(())
+    }
+
+    /// What `onceseal check` says, beside the running server.
+    ///
+    /// # Errors
+    /// It can't be run.
+    pub(crate) fn checked(&mut self, command: &mut Command) -> anyhow::Result<()> {
+        let ran = command.output().context("onceseal check")?;
+        if !ran.status.success() {
+            let said = String::from_utf8_lossy(&ran.stdout).chars().take(500).collect::<String>();
+            self.find(format!("onceseal check ends with {}: {said}", ran.status));
         }
         Ok(())
     }

@@ -110,6 +110,7 @@ impl Race {
         let mut verdict = Verdict::default();
         verdict.answers(&plan, &told);
         verdict.operator(&server, &plan)?;
+        verdict.checked(&mut house.command(program, &["check"]))?;
         damage::fetched(&house, &server, self.seed, &mut verdict)?;
         let seen = observe(&server, &plan)?;
         let log = server.log.clone();
