@@ -50,7 +50,10 @@ pub(super) fn run(stage: &Stage, name: &str, kill_at: Option<u64>) -> anyhow::Re
     // The answer is read from the recording: a kill cuts this side's.
     let _ = wire::exchange(address, &event::delivery(&stage.event, lab::now())?);
     let reached = running.wait_for(Phase::Ended, PATIENCE);
-    ensure!(reached >= Phase::Ended, "the traced program did not finish its work within {PATIENCE:?}");
+    ensure!(
+        reached >= Phase::Ended,
+        "within {PATIENCE:?} the traced program did not announce, sync the files, export and sync its last mark"
+    );
     let recording = running.stop()?;
     let announced = telegram.settle()?;
     let told = told(&recording)?;
