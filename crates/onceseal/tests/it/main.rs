@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod backup;
 #[cfg(test)]
+mod browser;
+#[cfg(test)]
 mod canary;
 #[cfg(test)]
 mod config;
