@@ -3,12 +3,13 @@
 //!
 //! The release binary runs as a process of its own behind real sockets. Modules in reading order: [`plan`]
 //! (what is sent and where it is cut, from a seed), [`drive`] (threads that send it), [`judge`] (answers,
-//! store and folder against each other), [`damage`] (files are broken and fetched), [`same`] (the same
+//! store and folder against each other), [`damage`] (files are broken and fetched), [`observe`] (what the server says when secrets are thrown at it), [`same`] (the same
 //! event gives the same bytes elsewhere). Not here: crashes (`crash`), leaked secrets (`canary`).
 
 mod damage;
 mod drive;
 mod judge;
+mod observe;
 mod plan;
 mod same;
 
@@ -18,8 +19,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail, ensure};
 use clap::{Args, ValueEnum};
 
-use crate::canary::{self, Observed};
-use crate::lab::{self, Build, House, Server, Setup, record};
+use crate::canary;
+use crate::lab::{self, Build, House, Setup, record};
 use judge::Verdict;
 use plan::Plan;
 
@@ -114,7 +115,7 @@ impl Race {
         verdict.operator(&server, &plan)?;
         verdict.checked(&mut house.command(program, &["check"]))?;
         damage::fetched(&house, &server, self.seed, &mut verdict)?;
-        let seen = observe(&server, &plan)?;
+        let seen = observe::said(&house, &server, &plan)?;
         let log = server.log.clone();
         server.stop()?;
         verdict.record(&house, &plan, &told)?;
@@ -151,23 +152,4 @@ fn await_announcements(house: &House) -> anyhow::Result<()> {
         // The relay polls on its own clock; there is nothing here to be woken by.
         std::thread::park_timeout(Duration::from_millis(100));
     }
-}
-
-/// What a scan for secrets looks at besides the folder: what the server says.
-fn observe(server: &Server, plan: &Plan) -> anyhow::Result<Observed> {
-    let mails = plan.changes.iter().flat_map(|change| &change.events).map(|event| event.mail.clone());
-    let mut seen = Observed { mails: mails.collect(), ..Observed::default() };
-    let event = plan.changes.first().and_then(|change| change.events.first()).context("an event")?;
-    seen.metrics.push(server.get("/metrics")?.body);
-    seen.exports.push(server.order_raw("GET", "export")?.body);
-    for path in ["events?limit=200", "announcements", "status", "tokens", &format!("events/{}", event.id)] {
-        seen.pages.push(server.order_raw("GET", path)?.body);
-    }
-    for (path, status) in [("/webhooks/nobody", 405), ("/d/none.html", 404), ("/api/v1/certify/events", 401)]
-    {
-        let answer = server.get(path)?;
-        ensure!(answer.status == status, "GET {path} is answered {}, not {status}", answer.status);
-        seen.errors.push(answer.body);
-    }
-    Ok(seen)
 }
