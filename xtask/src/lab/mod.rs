@@ -15,7 +15,9 @@ pub(crate) mod record;
 pub(crate) mod server;
 pub(crate) mod wire;
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context as _;
 
@@ -28,17 +30,34 @@ pub(crate) fn root() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
 
-/// An empty folder `target/lab/NAME`; what an earlier run left there is removed.
+/// An empty folder `target/lab/NAME`, this run's alone until it ends; what an earlier run left there is
+/// removed.
 ///
 /// # Errors
-/// It can't be made.
+/// It can't be made, or another run is using it.
 pub(crate) fn scratch(name: &str) -> anyhow::Result<PathBuf> {
-    let folder = root().join("target/lab").join(name);
+    let all = root().join("target/lab");
+    std::fs::create_dir_all(&all).with_context(|| format!("making {}", all.display()))?;
+    claim(&all, name)?;
+    let folder = all.join(name);
     if folder.exists() {
         std::fs::remove_dir_all(&folder).with_context(|| format!("clearing {}", folder.display()))?;
     }
     std::fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
     Ok(folder.canonicalize()?)
+}
+
+/// Holds `NAME.lock` until this program ends: two runs in one folder would pull it from under each other.
+fn claim(all: &Path, name: &str) -> anyhow::Result<()> {
+    static HELD: Mutex<Vec<(String, File)>> = Mutex::new(Vec::new());
+    let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+    if held.iter().any(|(known, _)| known == name) {
+        return Ok(());
+    }
+    let lock = File::create(all.join(format!("{name}.lock")))?;
+    lock.try_lock().with_context(|| format!("another run is using target/lab/{name}; wait for its end"))?;
+    held.push((name.to_owned(), lock));
+    Ok(())
 }
 
 /// The wall clock in Unix seconds: what a sender signs with.
