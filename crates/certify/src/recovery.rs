@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use door::AuditRow;
 use kernel::{Digest, Time};
-use metrics::{counter, gauge};
+use metrics::counter;
 use seal::verify::{Trust, Verdict, verify};
 use serde_json::{Value as Json, json};
 use store::{Query, Row, Write, values};
@@ -26,10 +26,16 @@ use crate::sql;
 
 /// Between two sweeps while running.
 const SWEEP_EVERY: Duration = Duration::from_secs(30);
-/// Between two syncs of new files; together with [`SYNC_BATCH`] the stated limit of the backlog.
+/// Between two looks for files that are due to be synced.
 const SYNC_EVERY: Duration = Duration::from_secs(1);
 /// Certificates synced at a time.
-const SYNC_BATCH: u32 = 512;
+const SYNC_BATCH: u32 = 1024;
+/// The stated limit of the backlog, in certificates: beyond it files are synced however young they are.
+const BACKLOG_MAX: i64 = 65_536;
+/// Longest time that syncing may hold up a stop.
+const STOP_WITHIN: Duration = Duration::from_secs(2);
+/// Certificates whose files are compared at a time.
+const CHECK_BATCH: u32 = 512;
 /// Open events looked at in one sweep.
 const OPEN_MAX: i64 = 256;
 /// A failed event is tried again this often by itself; then it waits for its sender or a person.
@@ -132,7 +138,7 @@ impl AuditVisa {
             let query = Query::new(
                 "certificates.after",
                 sql::CERTIFICATES_AFTER,
-                values![after, i64::from(SYNC_BATCH)],
+                values![after, i64::from(CHECK_BATCH)],
             );
             let rows = self.door.store().query(query).await?;
             let Some(last) = rows.last() else { return Ok(()) };
@@ -278,16 +284,18 @@ impl AuditVisa {
         done.removed += 1;
     }
 
-    /// Syncs the files of the next certificates after the mark; `false` when there were none.
+    /// Syncs the files of the next certificates after the mark that are at least `age` old; `false` when
+    /// there were none. By then the system has usually written them by itself, and the sync costs next to
+    /// nothing; a sync of each new file at once would make the database's commits wait for it.
     ///
     /// # Errors
     /// [`Refused`]; the mark stays where it was then.
-    pub async fn sync_files(&self) -> Result<bool, Refused> {
+    pub async fn sync_files(&self, age: Duration) -> Result<bool, Refused> {
         let after = self.mark("files.synced").await?;
-        let sql = "select event, slug from certify_certificates where event > $1 order by event limit $2";
-        let query = Query::new("certificates.unsynced", sql, values![after, i64::from(SYNC_BATCH)]);
-        let rows = self.door.store().query(query).await?;
-        gauge!("certify_unsynced").set(u32::try_from(rows.len()).unwrap_or(u32::MAX));
+        let sql = "select event, slug from certify_certificates where event > $1
+            and (created_at <= $2 or event <= (select max(event) from certify_certificates) - $3) order by event limit $4";
+        let values = values![after, self.clock.now().minus(age), BACKLOG_MAX, i64::from(SYNC_BATCH)];
+        let rows = self.door.store().query(Query::new("certificates.unsynced", sql, values)).await?;
         let Some(last) = rows.last() else { return Ok(false) };
         let last = last.int(0)?;
         let slugs =
@@ -351,11 +359,16 @@ pub struct Recovery {
 }
 
 impl Recovery {
-    /// Starts the workers.
+    /// Starts the workers; files are synced when they are `sync_after` old.
     #[must_use]
-    pub fn start(visa: &Arc<AuditVisa>) -> Self {
+    pub fn start(visa: &Arc<AuditVisa>, sync_after: Duration) -> Self {
         let stopping = Arc::new((AtomicBool::new(false), Notify::new()));
-        let sync = worker(Arc::clone(visa), Arc::clone(&stopping), SYNC_EVERY, Work::Sync);
+        let sync = worker(
+            Arc::clone(visa),
+            Arc::clone(&stopping),
+            SYNC_EVERY.min(sync_after),
+            Work::Sync(sync_after),
+        );
         let sweep = worker(Arc::clone(visa), Arc::clone(&stopping), SWEEP_EVERY, Work::Sweep);
         Self { stopping, tasks: vec![tokio::spawn(sync), tokio::spawn(sweep)] }
     }
@@ -373,7 +386,7 @@ impl Recovery {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Work {
-    Sync,
+    Sync(Duration),
     Sweep,
 }
 
@@ -381,7 +394,7 @@ async fn worker(visa: Arc<AuditVisa>, stopping: Arc<(AtomicBool, Notify)>, every
     let mut first = true;
     loop {
         let done = match work {
-            Work::Sync => drain(&visa).await,
+            Work::Sync(age) => drain(&visa, age).await,
             Work::Sweep => sweep(&visa, first).await,
         };
         if let Err(cause) = done {
@@ -390,6 +403,10 @@ async fn worker(visa: Arc<AuditVisa>, stopping: Arc<(AtomicBool, Notify)>, every
         first = false;
         let stopped = stopping.1.notified();
         if stopping.0.load(Ordering::SeqCst) {
+            if let Work::Sync(_) = work {
+                // What is not synced in time is compared with its records at the next start.
+                let _ = tokio::time::timeout(STOP_WITHIN, drain(&visa, Duration::ZERO)).await;
+            }
             return;
         }
         // Either is fine: the pause is over, or the server stops.
@@ -397,8 +414,8 @@ async fn worker(visa: Arc<AuditVisa>, stopping: Arc<(AtomicBool, Notify)>, every
     }
 }
 
-async fn drain(visa: &AuditVisa) -> Result<(), Refused> {
-    while visa.sync_files().await? {}
+async fn drain(visa: &AuditVisa, age: Duration) -> Result<(), Refused> {
+    while visa.sync_files(age).await? {}
     Ok(())
 }
 

@@ -107,7 +107,7 @@ fn configuration(setup: &Setup) -> String {
     let level = if setup.level.is_empty() { "info" } else { setup.level };
     let mut text = format!(
         "[server]\nlisten = \"127.0.0.1:0\"\npublic_url = \"{PUBLIC_URL}\"\n\n\
-         [storage]\nfolder = \"data\"\n\n[issuer]\nname = \"AuditVisa Lab\"\n\n[log]\nlevel = \"{level}\"\n\n{}\n",
+         [storage]\nfolder = \"data\"\nsync_after = \"20ms\"\n\n[issuer]\nname = \"AuditVisa Lab\"\n\n[log]\nlevel = \"{level}\"\n\n{}\n",
         setup.more
     );
     if setup.passphrase {

@@ -89,7 +89,7 @@ async fn a_redelivery_after_lost_records_gives_the_same_bytes() {
 async fn unsynced_files_that_a_crash_took_are_rebuilt_at_start() {
     let house = House::new().await;
     house.deliver(&payment(1)).await;
-    while house.visa.sync_files().await.expect("a sync") {}
+    while house.visa.sync_files(Duration::ZERO).await.expect("a sync") {}
     house.deliver(&payment(2)).await;
     let before: Vec<_> = house.files().iter().map(|file| std::fs::read(file).expect("a file")).collect();
     for file in house.files() {
@@ -110,7 +110,7 @@ async fn files_that_vanish_around_their_commit_are_back_before_they_count_as_syn
     house.deliver(&payment(1)).await;
     let before: Vec<_> = house.files().iter().map(|file| std::fs::read(file).expect("a file")).collect();
     std::fs::remove_file(&house.files()[0]).expect("removed");
-    while house.visa.sync_files().await.expect("a sync") {}
+    while house.visa.sync_files(Duration::ZERO).await.expect("a sync") {}
     let after: Vec<_> = house.files().iter().map(|file| std::fs::read(file).expect("a file")).collect();
     assert!(before == after, "the same bytes");
     assert_eq!(house.problems().await, json!([]));

@@ -12,6 +12,8 @@ use super::unit::{Size, Span};
 /// Longest time that a repeat may wait. Some senders give up after five seconds, so the edge ends every
 /// answer at four; the answer after the wait must fit before that.
 const WAIT_MAX: Span = Span::seconds(3);
+/// Oldest that files may become before they are synced: what a power cut then leaves to be checked.
+const SYNC_MAX: Span = Span::seconds(3600);
 /// Largest accepted request body.
 const BODY_MAX: Size = Size(16 * 1024 * 1024);
 /// Longest accepted age of a signature.
@@ -26,6 +28,7 @@ pub fn check(config: &Config) -> Result<(), String> {
     let storage = &config.storage;
     within("storage.cache", storage.cache, Size(1024 * 1024), Size(4 << 30))?;
     within("storage.readers", storage.readers, 1, 64)?;
+    within("storage.sync_after", storage.sync_after, Span(Duration::from_millis(10)), SYNC_MAX)?;
     if storage.folder.as_os_str().is_empty() {
         return Err("storage.folder is empty; name a folder".into());
     }

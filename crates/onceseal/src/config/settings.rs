@@ -89,11 +89,18 @@ pub struct Storage {
     pub cache: Size,
     /// Threads for reads.
     pub readers: u32,
+    /// Age at which new files are synced.
+    pub sync_after: Span,
 }
 
 impl Default for Storage {
     fn default() -> Self {
-        Self { folder: PathBuf::from("/var/lib/auditvisa"), cache: Size(24 * 1024 * 1024), readers: 2 }
+        Self {
+            folder: PathBuf::from("/var/lib/auditvisa"),
+            cache: Size(24 * 1024 * 1024),
+            readers: 2,
+            sync_after: Span::seconds(60),
+        }
     }
 }
 

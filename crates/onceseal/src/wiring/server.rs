@@ -70,7 +70,7 @@ impl Server {
             plain_refs = plain,
             "recovered_at_start"
         );
-        let recovery = Recovery::start(&house.visa);
+        let recovery = Recovery::start(&house.visa, config.storage.sync_after.0);
         let buffered = config.arrivals.mode == ArrivalMode::Buffered;
         let flusher = buffered.then(|| house.visa.buffer_arrivals());
         let relay = Relay::start(
