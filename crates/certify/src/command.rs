@@ -81,9 +81,6 @@ impl Command for CertifyEvent {
             return Ok(Prepared { certificate: None, began });
         };
         tracing::debug!(event_id = %self.identity.event_id, r#ref = %self.identity.reference, "event_processing_started");
-        if self.change_is_certified().await? {
-            return Ok(Prepared { certificate: None, began });
-        }
         let failed = |step, cause: issue::Error| Failure::Step { step, cause: cause.to_string() };
         let issued = self.issue(terms).map_err(|cause| failed("building the certificate", cause))?;
         let slug = issued.recorded.slug.clone();
@@ -111,9 +108,9 @@ impl Command for CertifyEvent {
         match (&self.verdict, &prepared.certificate, first) {
             (Verdict::Certify(_), _, Some(first)) => self.reuse(first, prepared, at),
             (Verdict::Certify(_), Some(certificate), None) => Ok(self.certify(certificate, prepared, at)),
-            // Nothing was prepared because the change had its certificate, and certificates don't vanish.
+            // Preparing gives a certificate or a failure.
             (Verdict::Certify(_), None, None) => {
-                Err(store::Error::Corrupt { table: "certify_certificates", column: "change_key".into() })
+                Err(store::Error::Statement { name: "certify", cause: "nothing was prepared".into() })
             }
             (Verdict::Record { reason }, ..) => Ok(self.keep("received", reason, prepared, at)),
             (Verdict::Refuse { reason }, ..) => Ok(self.keep("failed", reason, prepared, at)),
@@ -170,19 +167,6 @@ impl Command for CertifyEvent {
 }
 
 impl CertifyEvent {
-    fn by_change(&self) -> Option<Query> {
-        let key = self.change_key().filter(|_| self.prepares())?;
-        Some(Query::new("certificates.by_change", sql::CERTIFIED_CHANGE, values![key]))
-    }
-
-    /// A plain look that spares building what would not be used; the transaction looks again.
-    async fn change_is_certified(&self) -> Result<bool, Failure> {
-        match self.by_change() {
-            Some(query) => Ok(!self.shared.door.store().query(query).await?.is_empty()),
-            None => Ok(false),
-        }
-    }
-
     fn issue(&self, terms: &Terms) -> Result<issue::Issued, issue::Error> {
         let issued_at = self.event.occurred_at.unwrap_or_else(|| self.arrival.received_at.seconds());
         let run = run::run(&Facts {

@@ -111,9 +111,10 @@ pub fn restored(
 /// # Errors
 /// [`Error::Shelf`]; some of the files may then stand there.
 pub async fn put(shelf: &Shelf, slug: &str, files: [Vec<u8>; 3]) -> Result<(), Error> {
-    let [html, zip, json] = files;
-    let put = |form, bytes| shelf.put(slug, form, bytes);
-    futures::try_join!(put(Form::Html, html), put(Form::Zip, zip), put(Form::Json, json))?;
+    // One after the other: side by side they would only spin on the folder's lock.
+    for (form, bytes) in Form::ALL.into_iter().zip(files) {
+        shelf.put(slug, form, bytes).await?;
+    }
     Ok(())
 }
 

@@ -84,56 +84,62 @@ impl RecordTable {
 
     /// Look-up by key.
     #[must_use]
-    pub fn find(&self, key: &Key) -> Query {
-        Query::new(self.name, self.find.clone(), key.values.clone())
+    pub fn find(&'static self, key: &Key) -> Query {
+        Query::new(self.name, self.find.as_str(), key.values.clone())
     }
 
     /// Writes the row where `place` says. A place that another attempt has meanwhile taken hits no row,
     /// which raises.
-    pub(crate) fn write(&self, key: &Key, place: &Place, row: ClaimRow, at: Time) -> Write {
+    pub(crate) fn write(&'static self, key: &Key, place: &Place, row: ClaimRow, at: Time) -> Write {
         debug_assert_eq!(row.facts.len(), self.facts, "{}: facts", self.name);
         let changed = row.values(key, at);
         match place {
             Place::Insert => {
                 let values = [key.values.clone(), changed, vec![at.into()]].concat();
-                Write::one("record.insert", self.insert.clone(), values)
+                Write::one("record.insert", self.insert.as_str(), values)
             }
             Place::Replace { id, found, .. } => {
                 let values = [changed, vec![(*id).into(), (*found).into(), at.into()]].concat();
-                Write::one("record.replace", self.replace.clone(), values)
+                Write::one("record.replace", self.replace.as_str(), values)
             }
             Place::Settle(Held { id, claim }) => {
                 let values = [changed, vec![(*id).into(), claim.attempt.into(), claim.token.into()]].concat();
-                Write::one("record.settle", self.settle.clone(), values)
+                Write::one("record.settle", self.settle.as_str(), values)
             }
         }
     }
 
     /// What must go before another piece of work begins under an old row: its predecessor's steps.
-    pub(crate) fn clear(&self, place: &Place) -> Option<Write> {
+    pub(crate) fn clear(&'static self, place: &Place) -> Option<Write> {
         match place {
             Place::Replace { id, anew: Anew::Yes, .. } => {
-                Some(Write::any("steps.clear", self.steps_clear.clone(), vec![(*id).into()]))
+                Some(Write::any("steps.clear", self.steps_clear.as_str(), vec![(*id).into()]))
             }
             _ => None,
         }
     }
 
     /// Finds the row while `held` is its claim.
-    pub(crate) fn fence(&self, held: Held) -> Query {
+    pub(crate) fn fence(&'static self, held: Held) -> Query {
         let Held { id, claim } = held;
-        Query::new(self.name, self.fence.clone(), vec![id.into(), claim.attempt.into(), claim.token.into()])
+        Query::new(self.name, self.fence.as_str(), vec![id.into(), claim.attempt.into(), claim.token.into()])
     }
 
-    pub(crate) fn step_find(&self, id: i64, name: &'static str) -> Query {
-        Query::new(self.steps, self.step_find.clone(), vec![id.into(), name.into()])
+    pub(crate) fn step_find(&'static self, id: i64, name: &'static str) -> Query {
+        Query::new(self.steps, self.step_find.as_str(), vec![id.into(), name.into()])
     }
 
-    pub(crate) fn step_insert(&self, held: Held, name: &'static str, result: &[u8], at: Time) -> Write {
+    pub(crate) fn step_insert(
+        &'static self,
+        held: Held,
+        name: &'static str,
+        result: &[u8],
+        at: Time,
+    ) -> Write {
         let Held { id, claim } = held;
         let values =
             vec![name.into(), result.into(), at.into(), id.into(), claim.attempt.into(), claim.token.into()];
-        Write::one("step.insert", self.step_insert.clone(), values)
+        Write::one("step.insert", self.step_insert.as_str(), values)
     }
 
     /// Reads what [`RecordTable::find`] found.

@@ -103,7 +103,7 @@ impl Certify {
                 println!("### {}\n\n{}\n{}\n", kind.title(), table::markdown(&rows), table::disk(&syncs));
             }
         }
-        Ok(())
+        super::clear_scratch()
     }
 
     fn chosen(&self) -> Result<Vec<Subject>> {

@@ -83,6 +83,11 @@ fn release_folder() -> Result<PathBuf> {
 ///
 /// # Errors
 /// It can't be made.
+/// Removes the folders of all subjects, once nothing is measured any more.
+fn clear_scratch() -> Result<()> {
+    std::fs::remove_dir_all(scratch_folder()?).context("the folder target/bench can't be removed")
+}
+
 fn scratch_folder() -> Result<PathBuf> {
     let folder = release_folder()?.join("../bench");
     std::fs::create_dir_all(&folder).context("the folder target/bench can't be made")?;

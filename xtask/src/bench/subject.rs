@@ -9,6 +9,7 @@ use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -19,6 +20,9 @@ use super::disk::Speed;
 
 /// How long a subject may take until it listens.
 const START: Duration = Duration::from_secs(30);
+
+/// Numbers the folders of all starts.
+static STARTED: AtomicU32 = AtomicU32::new(0);
 
 /// The line that says where a subject listens starts or continues with this.
 const LISTENING: &str = "listening on http://";
@@ -137,7 +141,7 @@ pub(crate) fn build(subjects: &[Subject]) -> Result<()> {
     Ok(())
 }
 
-/// A started subject; ends, and its folder with it, when dropped.
+/// A started subject; ends when dropped.
 pub(crate) struct Running {
     child: Child,
     folder: PathBuf,
@@ -153,10 +157,8 @@ impl Subject {
     /// It ends early or doesn't say in time where it listens; the message has
     /// the end of its standard error.
     pub(crate) fn start(&self, speed: Speed) -> Result<Running> {
-        let folder = super::scratch_folder()?.join(format!("{}.{}", self.name, std::process::id()));
-        if folder.exists() {
-            fs::remove_dir_all(&folder)?;
-        }
+        let number = STARTED.fetch_add(1, Ordering::Relaxed);
+        let folder = super::scratch_folder()?.join(format!("{}.{}.{number}", self.name, std::process::id()));
         fs::create_dir(&folder)?;
         let launch = (self.launch)(&folder)?;
         let mut child = Command::new(super::release_folder()?.join(self.package))
@@ -252,10 +254,10 @@ fn processor_time(stat: &str) -> Option<Duration> {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended by itself, and a folder left over harms no later run.
+        // It may have ended by itself. Its folder stays until the end of all runs: a file system looks
+        // at every inode that was freed a moment ago, and would do so in the next subject's time.
         let _ = self.child.kill();
         let _ = self.child.wait();
-        let _ = fs::remove_dir_all(&self.folder);
     }
 }
 

@@ -36,6 +36,8 @@ use crate::config::load::Environment;
 use crate::config::{Loaded, Places};
 use out::{Ended, Exit, Out, Stop};
 
+/// Threads that wait for files. More would only queue at the same disk and keep memory of their own.
+const BLOCKING_MAX: usize = 8;
 const ABOUT: &str =
     "One event, one formal result: certificates for payment webhooks that arrive more than once";
 const EXAMPLES: &str = "Examples:
@@ -170,7 +172,8 @@ pub fn main() -> Exit {
     let out = Out::new(cli.globals.json);
     // The choice of the provider is process-wide; a second one would be an embedding program's.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let runtime = match builder.enable_all().max_blocking_threads(BLOCKING_MAX).build() {
         Ok(runtime) => runtime,
         Err(cause) => return stopped(out, &Stop::failed(format!("no threads can be started: {cause}"))),
     };
