@@ -27,6 +27,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, bail, ensure};
 
+use crate::canary::{self, Observed};
 use crate::lab::{self, Build};
 use crate::trace::{self, Durability};
 use judge::Found;
@@ -152,6 +153,8 @@ fn count(stage: &Stage) -> anyhow::Result<u64> {
     let copy = stage.folder("counting-replayed")?;
     trace::replay_with(&stage.base().data(), &recording.points, &copy, Durability::Everything)?;
     report::same_tree(&house.data(), &copy).context("the recording does not tell the whole folder")?;
+    let mails = [&stage.earlier, &stage.event].map(|event| event.mail.clone()).to_vec();
+    canary::proven_then_clean(&house, &Observed { mails, ..Observed::default() })?;
     let log: String = recording.points.iter().map(|point| format!("{point}\n")).collect();
     std::fs::write(stage.folder("points.log")?, log)?;
     println!("{}", report::heading(&recording));
@@ -203,7 +206,12 @@ fn at(stage: &Stage, point: u64, keep: bool) -> anyhow::Result<Crashed> {
             None => Ok(traced.house.clone()),
             Some(model) => stage.house(&format!("{name}-{stop:?}"), &traced.recording.points, model),
         };
-        let judged = house.and_then(|house| judge::judge(stage, &house, &traced));
+        let judged = house.and_then(|house| {
+            let (found, mut wrong) = judge::judge(stage, &house, &traced)?;
+            let mails = [&stage.earlier, &stage.event].map(|event| event.mail.as_str());
+            wrong.extend(canary::leaks(&house, &mails)?);
+            Ok((found, wrong))
+        });
         let (found, wrong) = judged.unwrap_or_else(|cause| (Found::default(), vec![format!("{cause:#}")]));
         failing.extend(wrong.into_iter().map(|what| Failing { stop, line: line.clone(), what }));
         found_by.push((stop, found));
