@@ -11,4 +11,6 @@ pub mod config;
 pub mod demo;
 pub mod logging;
 pub mod random;
+#[cfg(feature = "otel")]
+pub mod telemetry;
 pub mod wiring;

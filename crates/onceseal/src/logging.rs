@@ -4,29 +4,71 @@
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::FmtSpan;
 
+use crate::config::Config;
 use crate::config::settings::{Log, LogFormat};
 
 /// Our own crates: a bare level is theirs.
 const OURS: [&str; 8] = ["certify", "door", "kernel", "onceseal", "relay", "source", "store", "web"];
 
-/// Starts logging. `RUST_LOG` replaces `log.level`. A second call changes nothing.
+/// What was started. Traces that wait are sent by [`Started::end`]; log lines wait for nothing.
+#[derive(Debug, Default)]
+pub struct Started {
+    #[cfg(feature = "otel")]
+    exporter: Option<crate::telemetry::Exporter>,
+}
+
+impl Started {
+    /// Sends what waits.
+    pub async fn end(self) {
+        #[cfg(feature = "otel")]
+        if let Some(exporter) = self.exporter {
+            exporter.end().await;
+        }
+    }
+}
+
+/// Starts logging, and traces where `telemetry.endpoint` asks for them. `RUST_LOG` replaces `log.level`. A
+/// second call changes nothing.
 ///
 /// # Errors
-/// The level is no filter.
-pub fn start(log: &Log) -> Result<(), String> {
-    let filter = check(log)?;
+/// The level is no filter, or the collector's address can't be used.
+pub fn start(config: &Config) -> Result<Started, String> {
+    let filter = check(&config.log)?;
+    #[cfg(feature = "otel")]
+    if let Some(endpoint) = &config.telemetry.endpoint {
+        return traced(config.log.format, filter, endpoint);
+    }
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_span_events(FmtSpan::NONE)
         .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
         .with_writer(std::io::stderr);
-    let started = match log.format {
+    let started = match config.log.format {
         LogFormat::Json => lines.json().flatten_event(true).with_current_span(false).try_init(),
         LogFormat::Text => lines.try_init(),
     };
     // Already started: a command that runs a server inside another.
     drop(started);
-    Ok(())
+    Ok(Started::default())
+}
+
+/// The same lines, and beside them traces. The level is the lines' alone: at `warn` there are still traces.
+#[cfg(feature = "otel")]
+fn traced(format: LogFormat, filter: EnvFilter, endpoint: &str) -> Result<Started, String> {
+    use tracing_subscriber::Layer as _;
+    use tracing_subscriber::layer::SubscriberExt as _;
+    use tracing_subscriber::util::SubscriberInitExt as _;
+    let exporter = crate::telemetry::Exporter::new(endpoint)?;
+    let lines = tracing_subscriber::fmt::layer()
+        .with_span_events(FmtSpan::NONE)
+        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
+        .with_writer(std::io::stderr);
+    let lines = match format {
+        LogFormat::Json => lines.json().flatten_event(true).with_current_span(false).boxed(),
+        LogFormat::Text => lines.boxed(),
+    };
+    let both = tracing_subscriber::registry().with(lines.with_filter(filter)).with(exporter.layer(&OURS));
+    Ok(Started { exporter: both.try_init().is_ok().then_some(exporter) })
 }
 
 /// The filter that the setting or `RUST_LOG` asks for.

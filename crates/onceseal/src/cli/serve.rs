@@ -35,7 +35,7 @@ impl Serve {
         let more = self.listen.iter().map(|at| ("--listen", format!("server.listen={at}"))).collect();
         let places = globals.places(more);
         let loaded = places.load()?;
-        crate::logging::start(&loaded.config.log).map_err(|cause| Stop::new(Exit::Usage, cause))?;
+        let logging = crate::logging::start(&loaded.config).map_err(|cause| Stop::new(Exit::Usage, cause))?;
         // Without a usable secret nothing is touched: no folder, no key, no socket.
         endpoint::all(&loaded).map_err(|cause| Stop::new(Exit::Usage, cause))?;
         if store::is_locked(&loaded.config.storage.folder).unwrap_or(false) {
@@ -52,7 +52,9 @@ impl Serve {
         } else {
             out.line(format_args!("listening on {}", server.base));
         }
-        server.run(stop).await?;
+        let served = server.run(stop).await;
+        logging.end().await;
+        served?;
         Ok(Exit::Fine)
     }
 }

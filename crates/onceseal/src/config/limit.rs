@@ -37,6 +37,7 @@ pub fn check(config: &Config) -> Result<(), String> {
         return Err("issuer.name must have 1 to 200 characters".into());
     }
     channels(config)?;
+    config.telemetry.endpoint.as_deref().map_or(Ok(()), collector)?;
     sources(config)
 }
 
@@ -61,6 +62,27 @@ fn public_url(text: &str) -> Result<(), String> {
     }
     if url.query().is_some() || url.fragment().is_some() || url.path() != "/" {
         return wrong("must end after the host");
+    }
+    Ok(())
+}
+
+fn collector(text: &str) -> Result<(), String> {
+    let wrong = |why: &str| Err(format!("telemetry.endpoint {why}; write it like http://127.0.0.1:4318"));
+    if !cfg!(feature = "otel") {
+        return Err(
+            "telemetry.endpoint needs a program built with the feature \"otel\" (cargo build --features otel); this one has none, so remove the setting"
+                .into(),
+        );
+    }
+    let Ok(url) = Url::parse(text) else { return wrong("is not an address") };
+    if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
+        return wrong("must begin with http:// or https:// and name a host");
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return wrong("must not hold a user name or password");
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return wrong("must end after the path");
     }
     Ok(())
 }

@@ -31,6 +31,8 @@ pub struct Config {
     pub arrivals: Arrivals,
     /// What is logged.
     pub log: Log,
+    /// Where traces go.
+    pub telemetry: Telemetry,
     /// The webhook endpoints, by their name in the address.
     pub sources: BTreeMap<String, Source>,
 }
@@ -225,6 +227,15 @@ pub enum LogFormat {
     Json,
     /// For reading.
     Text,
+}
+
+/// `[telemetry]`
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Telemetry {
+    /// Address of a collector that takes OTLP over HTTP, as `http://127.0.0.1:4318`. Only a program built with
+    /// the feature `otel` takes it.
+    pub endpoint: Option<String>,
 }
 
 /// `[sources.NAME]`

@@ -50,7 +50,7 @@ pub async fn set(folder: &Path) -> Result<Stage, String> {
     std::fs::write(&config, configuration(folder, &secret_file)).map_err(fail)?;
     let places = Places { file: Some(config), flags: Vec::new(), environment: Environment::Ignored };
     let loaded = places.load().map_err(|fault| fault.to_string())?;
-    crate::logging::start(&loaded.config.log)?;
+    crate::logging::start(&loaded.config)?;
     let server = Server::start(places, loaded).await?;
     let secret = Secret::new(text).map_err(|cause| cause.to_string())?;
     Ok(Stage { server, secret })

@@ -81,7 +81,7 @@ impl Server {
         );
         let around = Surroundings { metrics: metrics.clone(), nudge: Some(relay.nudger()) };
         let router = house.router(config, around)?;
-        let (router, waker) = waker::wake(router, relay.nudger());
+        let (router, waker) = waker::wake(traced(router, config), relay.nudger());
         let file = ProcessedFile::at(processed_file(&config.storage.folder));
         let export = Export::start(Arc::clone(&house.visa), file);
         let running = Running {
@@ -141,6 +141,16 @@ impl Server {
         }
         drop(self.run_file);
         served
+    }
+}
+
+/// Requests become parts of their callers' traces where traces are exported.
+fn traced(router: axum::Router, config: &Config) -> axum::Router {
+    match &config.telemetry.endpoint {
+        #[cfg(feature = "otel")]
+        Some(_) => crate::telemetry::carry(router),
+        // Without the feature the setting was refused.
+        _ => router,
     }
 }
 

@@ -19,4 +19,6 @@ mod operate;
 #[cfg(test)]
 mod start;
 #[cfg(test)]
+mod telemetry;
+#[cfg(test)]
 mod verify;
