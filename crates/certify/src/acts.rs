@@ -1,7 +1,7 @@
 //! What only a person may do to an event: look closely, try again, reconcile, erase. Each act leaves an
 //! audit row with the operator's name.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use door::{Answer, AuditRow, Failure, Submission};
 use kernel::Digest;
@@ -138,7 +138,9 @@ impl AuditVisa {
         self.door
             .maintain("retry", Vec::new(), move |_, now| {
                 let opened = Write::one("events.open", open, values![now, &reference]);
-                Ok((vec![opened, audit.write(now, &*random)], ()))
+                let passed = values!["failed", now, "opened for another try", &reference];
+                let passed = Write::one("transitions.insert", sql::PASS, passed);
+                Ok((vec![opened, passed, audit.write(now, &*random)], ()))
             })
             .await?;
         self.run_again(command).await
@@ -146,10 +148,13 @@ impl AuditVisa {
 
     pub(crate) async fn run_again(&self, command: CertifyEvent) -> Result<Json, Refused> {
         let key = key(&command);
+        let counted = "select count(*) from certify_arrivals a join certify_events e on e.id = a.event where e.ref = $1";
+        let counted = Query::new("arrivals.count", counted, values![&command.identity.reference]);
+        let arrivals = self.door.store().query(counted).await?.first().map_or(Ok(0), |row| row.int(0))?;
         let wait = std::time::Duration::from_secs(2);
         match self.door.submit(Submission { key: Some(key), command, wait }).await? {
             Answer::Done(done) => {
-                let reply = answer::reply(&done.outcome, done.replayed, 0, !done.same);
+                let reply = answer::reply(&done.outcome, done.replayed, arrivals, !done.same);
                 Ok(serde_json::from_str(&reply.body).unwrap_or(Json::Null))
             }
             _ => Ok(json!({ "status": "processing" })),
@@ -253,39 +258,6 @@ impl AuditVisa {
         Ok(self.door.store().query(query).await?.into_iter().next())
     }
 
-    /// Erases what is personal: the event's content, the certificate's content, files, raw payload,
-    /// search words. Reference, hashes, states and arrivals stay; links answer 410.
-    ///
-    /// # Errors
-    /// [`Refused`], with nothing erased.
-    pub async fn erase(&self, event: &str, operator: &str) -> Result<Json, Refused> {
-        let row = self.only(event).await?;
-        let reference = row.text(1)?.to_owned();
-        let owner = row.int_or_null(21)?.unwrap_or(row.int(0)?);
-        let slug = row.text_or_null(18)?.map(ToOwned::to_owned);
-        let mut audit = AuditRow::system(
-            "certify.event.erase",
-            "certify_event",
-            reference.clone(),
-            format!("erase:{operator}"),
-        );
-        audit.metadata = json!({ "by": operator });
-        audit.after_state = json!({ "mark": "erased" });
-        let random = self.door.random();
-        self.door
-            .maintain("erase", Vec::new(), move |_, now| Ok((erasing(owner, audit.write(now, &*random)), ())))
-            .await?;
-        if let Some(slug) = slug {
-            for form in Form::ALL {
-                let removed = self.shared.shelf.remove(&slug, form).await;
-                removed.map_err(|cause| {
-                    Refused::Input(format!("erased, but {cause}; run `onceseal reconcile`"))
-                })?;
-            }
-        }
-        Ok(json!({ "ref": reference, "erased": true }))
-    }
-
     /// Makes a new anchor key and retires the active one.
     ///
     /// # Errors
@@ -305,9 +277,10 @@ impl AuditVisa {
     pub async fn backup(&self, target: PathBuf) -> Result<Json, Refused> {
         let shown = target.display().to_string();
         self.door.store().copy_to(target.clone()).await?;
-        let bytes =
-            tokio::fs::read(&target).await.map_err(|cause| Refused::Input(format!("{shown}: {cause}")))?;
-        Ok(json!({ "to": shown, "bytes": bytes.len(), "sha256": Digest::of(&bytes).to_hex() }))
+        let hashed = tokio::task::spawn_blocking(move || hashed(&target)).await;
+        let hashed = hashed.map_err(std::io::Error::other).and_then(|done| done);
+        let (bytes, hash) = hashed.map_err(|cause| Refused::Input(format!("{shown}: {cause}")))?;
+        Ok(json!({ "to": shown, "bytes": bytes, "sha256": hash }))
     }
 }
 
@@ -321,17 +294,20 @@ const fn advice_without_files(status: &str) -> &'static str {
     }
 }
 
-fn erasing(event: i64, audit: Write) -> Vec<Write> {
-    let on_events = "update certify_events set input = null, sid = null, mark = 'erased' where id = $1 or certificate_event = $2";
-    let mut writes = vec![Write::any("events.erase", on_events, values![event, event])];
-    for (name, sql) in [
-        ("certificates.erase", "update certify_certificates set run = null where event = $1"),
-        ("payloads.erase", "delete from certify_payloads where event = $1"),
-        ("search.erase", "delete from certify_search where event = $1"),
-        ("steps.erase", "delete from certify_steps where event = $1"),
-    ] {
-        writes.push(Write::any(name, sql, values![event]));
+/// Size and SHA-256 of a file, read piece by piece.
+fn hashed(file: &Path) -> std::io::Result<(u64, String)> {
+    use sha2::Digest as _;
+    use std::io::Read as _;
+
+    let mut hasher = sha2::Sha256::new();
+    let mut file = std::fs::File::open(file)?;
+    let (mut bytes, mut piece) = (0, vec![0; 1 << 16]);
+    loop {
+        let read = file.read(&mut piece)?;
+        if read == 0 {
+            return Ok((bytes, hex::encode(hasher.finalize())));
+        }
+        bytes += read as u64;
+        hasher.update(piece.get(..read).unwrap_or_default());
     }
-    writes.push(audit);
-    writes
 }

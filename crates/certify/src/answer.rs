@@ -152,6 +152,11 @@ impl Heading {
     }
 }
 
+/// The word that a reply's body begins its `status` with.
+pub(crate) fn heading(body: &str) -> Option<&str> {
+    body.split_once("\"status\":\"")?.1.split_once('"').map(|(word, _)| word)
+}
+
 /// Puts what belongs to this arrival in front of the stored outcome's members.
 pub(crate) fn reply(outcome: &Outcome, replayed: bool, arrivals: i64, payload_differs: bool) -> Reply {
     let heading = Heading::of(&outcome.body, replayed);

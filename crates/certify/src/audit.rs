@@ -1,11 +1,15 @@
 //! Every arrival, every state, every file of an event, answered in one call: the nine fields of section
 //! 12.1 and the seven questions of section 12.2.
 
-use kernel::Time;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use kernel::{Digest, Time};
 use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
 use store::{Error, Query, Row, Value, values};
 
+use crate::identity::{Identity, Plain};
 use crate::intake::AuditVisa;
 use crate::rows::word;
 use crate::shelf::Form;
@@ -76,15 +80,14 @@ impl AuditVisa {
     }
 
     /// Rows of events with this reference or sender's id. The reference is a function of account and id,
-    /// so the unique index on it answers for every account that ever sent.
+    /// so the unique index on it answers for every account that is configured; an event of an account
+    /// that no longer is must be asked for by its reference.
     pub(crate) async fn find(&self, event: &str) -> Result<Vec<Row>, Error> {
-        let mut references = vec![event.to_owned(), format!("av_{event}")];
-        let accounts = self.door.store().query(Query::new("events.accounts", ACCOUNTS, vec![])).await?;
-        for account in &accounts {
-            references.push(
-                crate::identity::Identity::new(account.text(0)?, event, crate::identity::Plain::No).reference,
-            );
-        }
+        let named = |endpoint: &Arc<crate::Endpoint>| {
+            Identity::new(endpoint.source.account(), event, Plain::No).reference
+        };
+        let mut references: BTreeSet<String> = self.endpoints().values().map(named).collect();
+        references.extend([event.to_owned(), format!("av_{event}")]);
         let sql = format!("select {COLUMNS} {FROM} where e.ref = $1");
         let queries =
             references.into_iter().map(|name| Query::new("events.by_ref", sql.clone(), values![name]));
@@ -160,7 +163,7 @@ impl AuditVisa {
             "occurred_at": time(7)?,
             "created_at": time(16)?,
             "updated_at": time(17)?,
-            "payload_hash": hex::encode(row.bytes(9)?),
+            "payload_hash": known(row.bytes(9)?),
             "run_hash": row.bytes_or_null(19)?.map(hex::encode),
             "signature_status": signature_status(row)?,
             "key_id": row.text_or_null(20)?,
@@ -217,9 +220,7 @@ impl AuditVisa {
         let mut words = Vec::new();
         words.extend(filter.session.as_deref().map(|text| word("sid", text)));
         words.extend(filter.payment.as_deref().map(|text| word("payment", text)));
-        words.extend(
-            filter.mail.as_deref().map(|mail| kernel::Digest::of(&self.keys().mail_digest(mail)).word()),
-        );
+        words.extend(filter.mail.as_deref().map(|mail| Digest::of(&self.keys().mail_digest(mail)).word()));
         for word in words {
             add("e.id in (select event from certify_search where word = $)", word.into());
         }
@@ -256,7 +257,8 @@ impl AuditVisa {
     /// The store's.
     pub async fn standing(&self) -> Result<Json, Error> {
         let open = "select status, count(*), min(updated_at) from certify_events where status in ('processing', 'failed', 'orphaned') and response_code is null group by status";
-        let held = "select status, count(*), min(updated_at) from outbox_deliveries where status in ('pending', 'sending') or status in ('refused', 'uncertain', 'dead') group by status";
+        let held = "select status, count(*), min(updated_at) from outbox_deliveries where status in ('pending', 'sending') group by status
+            union all select status, count(*), min(updated_at) from outbox_deliveries where status in ('refused', 'uncertain', 'dead') group by status";
         let queries =
             vec![Query::new("events.open", open, vec![]), Query::new("deliveries.open", held, vec![])];
         let answers = self.door.store().queries(queries).await?;
@@ -278,8 +280,10 @@ impl AuditVisa {
     }
 }
 
-/// Loose index scan would be nicer; accounts are few, and this runs for people only.
-const ACCOUNTS: &str = "select distinct scope from certify_events";
+/// A hash in hex; null where it is not known, as of imported events.
+fn known(hash: &[u8]) -> Option<String> {
+    (hash != Digest::UNKNOWN.as_bytes()).then(|| hex::encode(hash))
+}
 
 fn signature_status(row: &Row) -> Result<&'static str, Error> {
     Ok(match (row.text_or_null(20)?, row.text_or_null(12)?) {
@@ -333,7 +337,7 @@ fn arrival(row: &Row) -> Result<Json, Error> {
         "source": row.text(2)?,
         "verdict": row.text(3)?,
         "differs": row.text(4)?,
-        "payload_hash": hex::encode(row.bytes(5)?),
+        "payload_hash": known(row.bytes(5)?),
         "request_id": row.text(6)?,
         "trace_id": row.text(7)?,
         "client_ip": row.text_or_null(8)?,

@@ -2,7 +2,7 @@
 //! arrival is written with others a moment later.
 //!
 //! What is given up, and no more: arrivals of the last [`FLUSH_EVERY`] and at most [`ROWS_MAX`] of them
-//! are lost when the process is killed. Results are never answered from memory before their commit, and
+//! are lost when the process is killed (twice as many when the store failed just then). Results are never answered from memory before their commit, and
 //! a full buffer makes repeats durable again.
 
 use std::sync::Arc;
@@ -25,6 +25,8 @@ use crate::intake::AuditVisa;
 const RESULTS_MAX: usize = 8192;
 /// Arrivals that wait to be written.
 pub const ROWS_MAX: usize = 4096;
+/// Arrivals written in one work.
+const PIECE: usize = 128;
 /// Longest wait of an arrival before it is written.
 pub const FLUSH_EVERY: Duration = Duration::from_millis(100);
 
@@ -78,6 +80,26 @@ impl Buffer {
     }
 }
 
+impl Buffer {
+    /// Rows that could not be written wait again; a buffer that is full of them makes repeats durable, and
+    /// so fail while the store does.
+    fn put_back(&self, mut again: Vec<Write>) {
+        let mut rows = self.rows.lock();
+        again.append(&mut rows);
+        let lost = again.len().saturating_sub(2 * ROWS_MAX);
+        if lost > 0 {
+            counter!("certify_arrivals_lost_total").increment(lost as u64);
+            again.truncate(2 * ROWS_MAX);
+        }
+        *rows = again;
+    }
+
+    /// Forgets all results: what was erased must not be answered from memory.
+    pub(crate) fn forget(&self) {
+        self.results.clear();
+    }
+}
+
 /// Writes the buffer out until it is stopped.
 #[derive(Debug)]
 pub struct Flusher {
@@ -114,16 +136,20 @@ async fn flush(visa: Arc<AuditVisa>, buffer: Arc<Buffer>, stop: Arc<Notify>) {
             () = tokio::time::sleep(FLUSH_EVERY) => false,
         };
         let rows = std::mem::take(&mut *buffer.rows.lock());
-        if !rows.is_empty() {
-            let count = rows.len() as u64;
-            if let Err(cause) = visa.door.maintain("arrivals", Vec::new(), move |_, _| Ok((rows, ()))).await {
-                counter!("certify_arrivals_lost_total").increment(count);
-                tracing::error!(%cause, count, "buffered arrivals could not be written");
-            }
-        }
+        // Small works, so that deliveries that must be durable don't wait behind one large one.
+        let pieces: Vec<Vec<Write>> = rows.chunks(PIECE).map(<[Write]>::to_vec).collect();
+        futures::future::join_all(pieces.into_iter().map(|piece| write(&visa, &buffer, piece))).await;
         if stopping {
             *visa.buffer.write() = None;
             return;
         }
+    }
+}
+
+async fn write(visa: &AuditVisa, buffer: &Buffer, piece: Vec<Write>) {
+    let again = piece.clone();
+    if let Err(cause) = visa.door.maintain("arrivals", Vec::new(), move |_, _| Ok((piece, ()))).await {
+        tracing::error!(%cause, count = again.len(), "arrivals_not_written");
+        buffer.put_back(again);
     }
 }

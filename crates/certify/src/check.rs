@@ -52,13 +52,29 @@ const RULES: [(&str, &str); 8] = [
     ),
 ];
 
+/// All problems counted, the first ones kept.
+#[derive(Default)]
+struct Problems {
+    count: u64,
+    list: Vec<Json>,
+}
+
+impl Problems {
+    fn push(&mut self, problem: Json) {
+        self.count += 1;
+        if self.list.len() < PROBLEMS_SHOWN {
+            self.list.push(problem);
+        }
+    }
+}
+
 impl AuditVisa {
     /// Checks everything and changes nothing.
     ///
     /// # Errors
     /// [`Refused::Failure`] when the store can't be read to its end.
     pub async fn check(&self) -> Result<Json, Refused> {
-        let mut problems: Vec<Json> = Vec::new();
+        let mut problems = Problems::default();
         for text in self.door.store().integrity().await? {
             problems.push(json!({ "what": "the database file itself", "detail": text }));
         }
@@ -75,18 +91,16 @@ impl AuditVisa {
         );
         let counted = self.door.store().query(count).await?;
         let number = |column| counted.first().and_then(|row| row.int(column).ok()).unwrap_or(0);
-        let total = problems.len();
-        problems.truncate(PROBLEMS_SHOWN);
         Ok(json!({
             "events": number(0),
             "arrivals": number(1),
             "certificates": certificates,
-            "problems": total,
-            "list": problems,
+            "problems": problems.count,
+            "list": problems.list,
         }))
     }
 
-    async fn check_certificates(&self, problems: &mut Vec<Json>) -> Result<u64, Refused> {
+    async fn check_certificates(&self, problems: &mut Problems) -> Result<u64, Refused> {
         let (mut after, mut count) = (0, 0);
         loop {
             let query = Query::new("certificates.after", sql::CERTIFICATES_AFTER, values![after, BATCH]);

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use door::{Answer, Door, Failure, Key, Submission};
-use kernel::{Clock, Digest, Outcome};
+use door::{Answer, Door, Failure, Key, RecordTable, Submission};
+use kernel::{Clock, Digest, Outcome, Record, Standing, Time};
 use metrics::counter;
 use parking_lot::RwLock;
 use source::{Delivery, Event, Rejection, Source};
@@ -173,12 +174,16 @@ impl AuditVisa {
             Some((buffer, key))
         });
         if let Some((buffer, key)) = &hot {
-            source.verify(&delivery).inspect_err(|rejection| rejected(source.name(), rejection))?;
+            source
+                .verify(&delivery)
+                .inspect_err(|rejection| rejected(source.name(), rejection, received_at))?;
             if let Some(reply) = buffer.repeat(key, |outcome| repeated(&arrival, outcome)) {
                 return Ok(reply);
             }
         }
-        let event = source.open(&delivery).inspect_err(|rejection| rejected(source.name(), rejection))?;
+        let event = source
+            .open(&delivery)
+            .inspect_err(|rejection| rejected(source.name(), rejection, received_at))?;
         let kept = (self.shared.policy.keep_payload_days > 0).then_some(body);
         let command = self.command(endpoint, event, arrival, kept);
         tracing::debug!(event_id = %command.identity.event_id, r#ref = %command.identity.reference, "event_received");
@@ -212,8 +217,8 @@ impl AuditVisa {
 
     async fn answer(&self, command: CertifyEvent, hot: Option<(Arc<Buffer>, Digest)>) -> Reply {
         let identity = command.identity.clone();
-        let source = command.arrival.source.clone();
-        let waiting = command.arrive("processing", false);
+        let arrival = command.arrival.clone();
+        let fingerprint = command.fingerprint;
         let slug = command.identity.slug(command.keys.slug_key());
         let key = key(&command);
         let submission = Submission { key: Some(key), command, wait: self.wait };
@@ -233,7 +238,7 @@ impl AuditVisa {
                 answer::reply(&done.outcome, done.replayed, arrivals, !done.same)
             }
             Ok(Answer::InProgress { durable: true, same: true, retry_after }) => {
-                self.in_progress(&identity, waiting, retry_after).await
+                self.in_progress(&identity, &arrival, retry_after).await
             }
             Ok(Answer::InProgress { retry_after, .. }) => answer::come_again(
                 "EVENT_IN_PROGRESS",
@@ -241,11 +246,11 @@ impl AuditVisa {
                 "该事件的首次投递仍在处理中",
                 retry_after,
             ),
-            Ok(Answer::Orphaned) => self.orphaned(&identity).await,
+            Ok(Answer::Orphaned) => self.orphaned(&identity, &arrival, fingerprint).await,
             Ok(Answer::Open(_)) => unavailable(),
             Err(failure) => self.failed(&identity, &failure),
         };
-        log(&identity, &source, &reply);
+        log(&identity, &arrival.source, &reply);
         reply
     }
 
@@ -273,22 +278,58 @@ impl AuditVisa {
     }
 
     /// A twin of durable work: its arrival is on record before it is told so.
-    async fn in_progress(&self, identity: &Identity, arrival: Write, retry_after: Duration) -> Reply {
+    async fn in_progress(&self, identity: &Identity, arrival: &Arrival, retry_after: Duration) -> Reply {
+        let arrival = arrive(arrival, &identity.reference, "processing", false);
         match self.door.maintain("arrival", Vec::new(), move |_, _| Ok((vec![arrival], ()))).await {
             Ok(_) => answer::processing(identity, retry_after),
             Err(failure) => self.failed(identity, &failure),
         }
     }
 
-    /// Recovery comes first; a repeat then finds the result.
-    async fn orphaned(&self, identity: &Identity) -> Reply {
+    /// Recovery comes first: where the record can give its files again, this arrival gets them, too.
+    async fn orphaned(&self, identity: &Identity, arrival: &Arrival, fingerprint: Digest) -> Reply {
         tracing::error!(event_id = %identity.event_id, r#ref = %identity.reference, "event_orphaned");
-        answer::come_again(
-            "EVENT_ORPHANED",
-            "the event's record and its certificate's files disagree; an operator must look",
-            "该事件的记录与产物不一致，需要人工核验",
-            COME_AGAIN,
-        )
+        match self.mended(identity, arrival, fingerprint).await {
+            Ok(Some(reply)) => reply,
+            Ok(None) => answer::come_again(
+                "EVENT_ORPHANED",
+                "the event's record and its certificate's files disagree; an operator must look",
+                "该事件的记录与产物不一致，需要人工核验",
+                COME_AGAIN,
+            ),
+            Err(cause) => {
+                tracing::error!(r#ref = %identity.reference, %cause, "event_failed");
+                unavailable()
+            }
+        }
+    }
+
+    /// Tries to mend an orphaned record; gives its result to this arrival when that worked.
+    async fn mended(
+        &self,
+        identity: &Identity,
+        arrival: &Arrival,
+        fingerprint: Digest,
+    ) -> Result<Option<Reply>, crate::acts::Refused> {
+        let row = self.only(&identity.reference).await?;
+        let certificate = row.int_or_null(22)?.unwrap_or(row.int(0)?);
+        if !self.mend_orphaned(certificate, &identity.reference).await? {
+            return Ok(None);
+        }
+        let key = Key { table: &sql::EVENTS, values: store::values![&identity.reference], fingerprint };
+        let (source, reference) = (arrival.clone(), identity.reference.clone());
+        let found = self.door.maintain("arrival.mended", vec![sql::EVENTS.find(&key)], move |rows, _| {
+            let record = rows.first().and_then(|rows| rows.first()).map(RecordTable::read).transpose()?;
+            let Some(Record { fingerprint: kept, standing: Standing::Finished { outcome, .. }, .. }) = record
+            else {
+                return Ok((Vec::new(), None));
+            };
+            let same = kept == fingerprint || kept == Digest::UNKNOWN;
+            Ok((vec![arrive(&source, &reference, "duplicate_reused", !same)], Some((outcome, same))))
+        });
+        let (found, written) = found.await?;
+        let arrivals = written.row("arrivals.insert").and_then(|row| row.int(0).ok()).unwrap_or(1);
+        Ok(found.map(|(outcome, same)| answer::reply(&outcome, true, arrivals, !same)))
     }
 
     fn failed(&self, identity: &Identity, failure: &Failure) -> Reply {
@@ -297,10 +338,16 @@ impl AuditVisa {
     }
 }
 
-/// An attacker must not be able to force writes: a counter, and a line for who looks closely.
-fn rejected(source: &str, rejection: &Rejection) {
+/// An attacker must not be able to force writes: a counter, and one line a second at most for operators,
+/// who would otherwise not see that a secret was rotated away.
+fn rejected(source: &str, rejection: &Rejection, now: Time) {
+    static LAST: AtomicI64 = AtomicI64::new(i64::MIN);
     counter!("certify_rejected_total", "source" => source.to_owned(), "code" => rejection.code).increment(1);
-    tracing::debug!(source, code = rejection.code, "delivery_rejected");
+    if LAST.swap(now.seconds(), Ordering::Relaxed) == now.seconds() {
+        tracing::debug!(source, code = rejection.code, "delivery_rejected");
+    } else {
+        tracing::warn!(source, code = rejection.code, "delivery_rejected");
+    }
 }
 
 /// The row of a repeat that is answered from memory.
@@ -335,12 +382,14 @@ fn unavailable() -> Reply {
 }
 
 fn log(identity: &Identity, source: &str, reply: &Reply) {
-    let verdict = match (reply.status, reply.replayed) {
-        (200, false) => "event_processed",
-        (200, true) => "event_duplicate_reused",
-        (202, _) => "event_in_progress",
-        _ => "event_not_acknowledged",
+    let (verdict, line) = match (reply.status, answer::heading(&reply.body)) {
+        (202, _) => ("processing", "event_in_progress"),
+        (200, Some("processed")) => ("processed", "event_processed"),
+        (200, Some("duplicate_reused")) => ("duplicate_reused", "event_duplicate_reused"),
+        (200, Some("failed")) => ("failed", "event_failed"),
+        (200, _) => ("recorded", "event_received"),
+        _ => ("not_acknowledged", "event_not_acknowledged"),
     };
     counter!("certify_arrivals_total", "source" => source.to_owned(), "verdict" => verdict).increment(1);
-    tracing::info!(event_id = %identity.event_id, r#ref = %identity.reference, source, status = reply.status, "{verdict}");
+    tracing::info!(event_id = %identity.event_id, r#ref = %identity.reference, source, status = reply.status, "{line}");
 }

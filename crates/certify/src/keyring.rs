@@ -1,4 +1,4 @@
-//! Who signs: anchor keys with their periods, and the two secrets behind slugs and mail digests.
+//! Who signs: anchor keys with their periods, and the secret behind slugs and mail digests.
 //!
 //! Private halves are PKCS#8 files in `keys/` (mode 0600, optionally under a passphrase); public halves
 //! and periods are rows of `certify_keys`, so that all nodes agree. A server whose folder lacks the

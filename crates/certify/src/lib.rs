@@ -5,8 +5,8 @@
 //! (how it looks), [`keyring`] (who signs), [`shelf`] (where files stand), [`issue`] (from event to
 //! files, and the same again), [`answer`] (what a sender is told), `command` (the event in the door's
 //! transaction), [`intake`] (a delivery from the first byte to the answer), [`buffer`] (repeats
-//! answered from memory, off by default), [`delivery`] (a certificate's file given out), [`audit`] (every arrival, every state), [`recovery`] (what a crash left; `adopt`: files
-//! without a record), [`acts`] (what only a person may do), [`ledgerfile`] (processed.jsonl out and in), `check` (the
+//! answered from memory, off by default), [`delivery`] (a certificate's file given out), [`audit`] (every arrival, every state), [`recovery`] (what a crash left; `orphans`, `adopt`: files
+//! without a record), [`acts`] (what only a person may do), [`ledgerfile`] (processed.jsonl) and `import` (another installation's), [`plain`] (whose references are plain), `check` (the
 //! store against itself).
 //!
 //! Not here: HTTP, configuration files, the sending of announcements (crate `relay`).
@@ -23,6 +23,7 @@ pub mod keyring;
 pub mod ledgerfile;
 pub mod money;
 pub mod page;
+pub mod plain;
 pub mod policy;
 pub mod recovery;
 pub mod run;
@@ -31,6 +32,9 @@ pub mod shelf;
 mod adopt;
 mod check;
 mod command;
+mod erase;
+mod import;
+mod orphans;
 mod rows;
 mod sql;
 

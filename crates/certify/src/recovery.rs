@@ -2,22 +2,18 @@
 //! start and while running: lapsed claims, failed attempts, files without a record, records without
 //! files, files not yet synced.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use door::AuditRow;
 use kernel::{Digest, Time};
-use metrics::counter;
-use seal::verify::{Trust, Verdict, verify};
 use serde_json::{Value as Json, json};
 use store::{Query, Row, Write, values};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use crate::acts::Refused;
-use crate::adopt::{self, Adopted};
 use crate::delivery::{hash_of, recorded};
 use crate::intake::AuditVisa;
 use crate::issue;
@@ -37,15 +33,11 @@ const STOP_WITHIN: Duration = Duration::from_secs(2);
 /// Certificates whose files are compared at a time.
 const CHECK_BATCH: u32 = 512;
 /// Open events looked at in one sweep.
-const OPEN_MAX: i64 = 256;
+pub(crate) const OPEN_MAX: i64 = 256;
 /// A failed event is tried again this often by itself; then it waits for its sender or a person.
 const ATTEMPTS_MAX: i64 = 10;
 /// First pause after a failure; it doubles with each attempt.
 const RETRY_FIRST: Duration = Duration::from_secs(30);
-/// Files without a record are left alone for this long: their event may be on its way again.
-const ORPHAN_AFTER: Duration = Duration::from_secs(15 * 60);
-/// Slugs looked up in one read.
-const LOOK_UP: usize = 256;
 
 /// What a sweep found and did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -102,19 +94,20 @@ impl AuditVisa {
         Ok(report)
     }
 
-    /// Lapsed claims and failed attempts whose pause is over.
+    /// Lapsed claims and failed attempts whose pause is over, those with the fewest attempts first. What
+    /// can't be tried again (its source is gone) uses its attempts up, so that it makes room.
     pub(crate) async fn sweep_open(&self, done: &mut Swept) -> Result<(), Refused> {
-        let sql = "select ref, attempt_no, updated_at, locked_until, status from certify_events where status in ('processing', 'failed') and response_code is null order by updated_at limit $1";
-        let rows = self.door.store().query(Query::new("events.unfinished", sql, values![OPEN_MAX])).await?;
+        // The first condition is the partial index's own, word for word.
+        let sql = "select ref, attempt_no, updated_at, locked_until, status from certify_events
+            where status in ('processing', 'failed', 'orphaned') and status <> 'orphaned' and response_code is null and attempt_no < $1 order by attempt_no, updated_at limit $2";
+        let query = Query::new("events.unfinished", sql, values![ATTEMPTS_MAX, OPEN_MAX]);
         let now = self.clock.now();
-        for row in rows {
+        for row in self.door.store().query(query).await? {
             let (reference, attempts) = (row.text(0)?, row.int(1)?);
+            let pause = RETRY_FIRST * 2_u32.saturating_pow(u32::try_from(attempts).unwrap_or(31));
             let due = match row.text(4)? {
                 "processing" => row.time_or_null(3)?.unwrap_or(now),
-                _ if attempts >= ATTEMPTS_MAX => continue,
-                _ => row
-                    .time(2)?
-                    .plus(RETRY_FIRST * 2_u32.saturating_pow(u32::try_from(attempts).unwrap_or(31))),
+                _ => row.time(2)?.plus(pause),
             };
             if due > now {
                 continue;
@@ -125,9 +118,19 @@ impl AuditVisa {
                     Ok(_) => done.retried += 1,
                     Err(cause) => tracing::warn!(r#ref = reference, %cause, "event_failed"),
                 },
-                Err(cause) => tracing::warn!(r#ref = reference, %cause, "event_not_recoverable"),
+                Err(cause) => {
+                    tracing::warn!(r#ref = reference, %cause, "event_not_recoverable");
+                    self.use_attempt(reference.to_owned()).await?;
+                }
             }
         }
+        Ok(())
+    }
+
+    async fn use_attempt(&self, reference: String) -> Result<(), Refused> {
+        let sql = "update certify_events set attempt_no = attempt_no + 1, updated_at = $1 where ref = $2 and status = 'failed' and response_code is null";
+        let plan = move |_, now| Ok((vec![Write::any("events.attempt", sql, values![now, reference])], ()));
+        self.door.maintain("attempt", Vec::new(), plan).await?;
         Ok(())
     }
 
@@ -176,114 +179,6 @@ impl AuditVisa {
         Ok(())
     }
 
-    /// A record whose files can't be made again waits for a person.
-    pub(crate) async fn mark_orphaned(&self, event: i64, cause: &str) {
-        counter!("certify_orphaned_total").increment(1);
-        let cause: String = cause.chars().take(500).collect();
-        let note = cause.clone();
-        let marked = self.door.maintain("orphaned", Vec::new(), move |_, now| {
-            let status = "update certify_events set status = 'orphaned', cause = $1, updated_at = $2 where id = $3";
-            let pass = "insert into certify_transitions (event, n, status, at, note) select $1, coalesce(max(n), 0) + 1, 'orphaned', $2, $3 from certify_transitions where event = $4";
-            let writes = vec![
-                Write::one("events.orphaned", status, values![&cause, now, event]),
-                Write::one("transitions.insert", pass, values![event, now, cause, event]),
-            ];
-            Ok((writes, ()))
-        });
-        match marked.await {
-            Ok(_) => tracing::error!(event, cause = %note, "event_orphaned"),
-            Err(error) => tracing::error!(event, %error, "event_orphaned_not_recorded"),
-        }
-    }
-
-    /// Orphaned records whose files can be made again stand as before.
-    async fn sweep_orphaned(&self) -> Result<(), Refused> {
-        let sql = "select coalesce(certificate_event, id), ref from certify_events where status = 'orphaned' order by updated_at limit $1";
-        for row in self.door.store().query(Query::new("events.orphaned", sql, values![OPEN_MAX])).await? {
-            let Some(certificate) = self.certificate_of(row.int(0)?).await? else { continue };
-            let Some(kept) = recorded(&certificate)?.1 else { continue };
-            if self.rebuild(&kept).is_err() {
-                continue;
-            }
-            let reference = row.text(1)?.to_owned();
-            let mended = "update certify_events set status = 'processed', cause = null, updated_at = $1 where ref = $2 and status = 'orphaned'";
-            self.door
-                .maintain("mended", Vec::new(), move |_, now| {
-                    let passed = values!["processed", now, "reconciled", &reference];
-                    let writes = vec![
-                        Write::one("events.mended", mended, values![now, &reference]),
-                        Write::one("transitions.insert", sql::PASS, passed),
-                    ];
-                    Ok((writes, ()))
-                })
-                .await?;
-        }
-        Ok(())
-    }
-
-    /// Files without a record: what verifies and is whole becomes one; the rest goes.
-    pub(crate) async fn sweep_shelf(&self, done: &mut Swept) -> Result<(), Refused> {
-        let listed = self.shared.shelf.slugs().await.map_err(|cause| Refused::Input(cause.to_string()))?;
-        let limit = self.clock.now().minus(ORPHAN_AFTER).micros();
-        let mut newest: BTreeMap<String, i64> = BTreeMap::new();
-        for (slug, _, changed) in listed {
-            let entry = newest.entry(slug).or_insert(changed);
-            *entry = (*entry).max(changed);
-        }
-        let old: Vec<String> =
-            newest.into_iter().filter(|(_, at)| *at < limit).map(|(slug, _)| slug).collect();
-        for slugs in old.chunks(LOOK_UP) {
-            let sql = "select slug, run is null from certify_certificates where slug = $1";
-            let queries =
-                slugs.iter().map(|slug| Query::new("certificates.slug", sql, values![slug])).collect();
-            for (slug, rows) in slugs.iter().zip(self.door.store().queries(queries).await?) {
-                match rows.first().map(|row| row.flag(1)).transpose()? {
-                    Some(false) => {}
-                    Some(true) => self.discard(slug, done).await,
-                    None => self.adopt_or_discard(slug, done).await?,
-                }
-            }
-        }
-        Ok(())
-    }
-
-    async fn adopt_or_discard(&self, slug: &str, done: &mut Swept) -> Result<(), Refused> {
-        let set = self.keys().jwks()?;
-        let Ok(Some(json)) = self.shared.shelf.get(slug, Form::Json).await else {
-            self.discard(slug, done).await;
-            return Ok(());
-        };
-        let genuine =
-            matches!(verify(&json, &Trust::from(&set)).verdict, Verdict::Valid | Verdict::ValidDateClaimed);
-        let adoption = genuine.then(|| adopt::read(&json, slug, &self.keys())).flatten();
-        let Some(adoption) = adoption.filter(|found| self.rebuild(&found.recorded).is_ok()) else {
-            self.discard(slug, done).await;
-            return Ok(());
-        };
-        let reference = adoption.identity.reference.clone();
-        match self.adopt(adoption).await? {
-            Adopted::Recorded => {
-                tracing::warn!(r#ref = %reference, slug, "event_orphaned");
-                done.adopted += 1;
-            }
-            // Its event came while the sweep looked: the files are its.
-            Adopted::Known => {}
-            Adopted::Superfluous => self.discard(slug, done).await,
-        }
-        Ok(())
-    }
-
-    async fn discard(&self, slug: &str, done: &mut Swept) {
-        for form in Form::ALL {
-            match self.shared.shelf.remove(slug, form).await {
-                Ok(()) => {}
-                Err(cause) => tracing::warn!(slug, %cause, "delivery_not_removed"),
-            }
-        }
-        tracing::warn!(slug, "delivery_without_record_removed");
-        done.removed += 1;
-    }
-
     /// Syncs the files of the next certificates after the mark that are at least `age` old; `false` when
     /// there were none. By then the system has usually written them by itself, and the sync costs next to
     /// nothing; a sync of each new file at once would make the database's commits wait for it.
@@ -292,10 +187,17 @@ impl AuditVisa {
     /// [`Refused`]; the mark stays where it was then.
     pub async fn sync_files(&self, age: Duration) -> Result<bool, Refused> {
         let after = self.mark("files.synced").await?;
-        let sql = "select event, slug from certify_certificates where event > $1
-            and (created_at <= $2 or event <= (select max(event) from certify_certificates) - $3) order by event limit $4";
-        let values = values![after, self.clock.now().minus(age), BACKLOG_MAX, i64::from(SYNC_BATCH)];
-        let rows = self.door.store().query(Query::new("certificates.unsynced", sql, values)).await?;
+        let sql = "select event, slug, created_at, (select max(event) from certify_certificates)
+            from certify_certificates where event > $1 order by event limit $2";
+        let query = Query::new("certificates.unsynced", sql, values![after, i64::from(SYNC_BATCH)]);
+        let mut rows = self.door.store().query(query).await?;
+        let due = self.clock.now().minus(age);
+        // The mark may not pass a certificate that is too young.
+        let young = rows.iter().position(|row| {
+            let backlog = row.int(3).unwrap_or(0) - row.int(0).unwrap_or(0);
+            row.time(2).is_ok_and(|at| at > due) && backlog <= BACKLOG_MAX
+        });
+        rows.truncate(young.unwrap_or(rows.len()));
         let Some(last) = rows.last() else { return Ok(false) };
         let last = last.int(0)?;
         let slugs =
@@ -422,6 +324,7 @@ async fn drain(visa: &AuditVisa, age: Duration) -> Result<(), Refused> {
 async fn sweep(visa: &AuditVisa, first: bool) -> Result<(), Refused> {
     let mut done = Swept::default();
     visa.sweep_open(&mut done).await?;
+    visa.sweep_orphaned().await?;
     if first {
         visa.sweep_shelf(&mut done).await?;
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures::TryStreamExt as _;
+use futures::{Stream, TryStreamExt as _};
 use object_store::local::LocalFileSystem;
 use object_store::path::Path as Name;
 use object_store::{ObjectStore, ObjectStoreExt as _, PutPayload};
@@ -123,23 +123,22 @@ impl Shelf {
         }
     }
 
-    /// Slugs of all files with their last change (Unix microseconds), in no order.
+    /// Slugs of all files, one entry a file, with its last change (Unix microseconds), in no order.
     ///
     /// # Errors
-    /// When the folder can't be read.
-    pub async fn slugs(&self) -> Result<Vec<(String, Form, i64)>, Error> {
-        let listed: Vec<_> = self
-            .objects
-            .list(None)
-            .try_collect()
-            .await
-            .map_err(|cause| error("listing", "deliveries", &cause))?;
-        let found = listed.into_iter().filter_map(|meta| {
-            let name = meta.location.filename()?.to_owned();
-            let (slug, extension) = name.rsplit_once('.')?;
-            Some((slug.to_owned(), Form::from_extension(extension)?, meta.last_modified.timestamp_micros()))
-        });
-        Ok(found.collect())
+    /// As an item, when the folder can't be read further.
+    pub fn slugs(&self) -> impl Stream<Item = Result<(String, i64), Error>> + '_ {
+        self.objects.list(None).map_err(|cause| error("listing", "deliveries", &cause)).try_filter_map(
+            |meta| {
+                let entry = meta.location.filename().and_then(|name| name.rsplit_once('.')).and_then(
+                    |(slug, ext)| {
+                        Form::from_extension(ext)?;
+                        Some((slug.to_owned(), meta.last_modified.timestamp_micros()))
+                    },
+                );
+                std::future::ready(Ok(entry))
+            },
+        )
     }
 
     /// Makes everything written so far durable: files of `slugs`, then the folder. Gives the slugs of which

@@ -28,7 +28,7 @@ pub(crate) static EVENTS: LazyLock<RecordTable> = LazyLock::new(|| {
 /// trace, $8 address, $9 reference. Whether only the rendering differs is read off the record.
 pub(crate) const ARRIVE: &str = "insert into certify_arrivals (event, n, received_at, source, verdict, differs, payload_hash, request_id, trace_id, client_ip)
 select e.id, coalesce((select max(a.n) from certify_arrivals a where a.event = e.id), 0) + 1, $1, $2, $3,
-  case when $4 = 1 then 'payload' when e.payload_hash = $5 then 'none' else 'rendering' end, $5, $6, $7, $8
+  case when $4 = 1 then 'payload' when e.payload_hash = $5 or e.mark in ('imported', 'adopted') then 'none' else 'rendering' end, $5, $6, $7, $8
 from certify_events e where e.ref = $9
 returning n, differs";
 

@@ -38,6 +38,9 @@ create unique index if not exists uq_certify_events_ref on certify_events (ref);
 create index if not exists ix_certify_events_open
   on certify_events (status, updated_at) where status in ('processing', 'failed', 'orphaned');
 
+create index if not exists ix_certify_events_certificate
+  on certify_events (certificate_event) where certificate_event is not null;
+
 -- One row an arrival, the first included: section 12.2, questions 1 to 5.
 create table if not exists certify_arrivals (
   event integer not null references certify_events (id),
@@ -92,6 +95,9 @@ create table if not exists certify_search (
   event integer not null references certify_events (id),
   primary key (word, event)
 ) {strict_by_key};
+
+-- Erasing takes an event's words; new ones go to this index's end.
+create index if not exists ix_certify_search_event on certify_search (event);
 
 -- What a foreign step of a leased work returned, kept under its fence before the next step begins.
 create table if not exists certify_steps (

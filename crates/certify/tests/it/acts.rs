@@ -6,6 +6,7 @@ use certify::policy::{Policy, Target};
 use certify::shelf::Form;
 use serde_json::{Value as Json, json};
 use source::samples;
+use store::Query;
 
 use crate::house::{House, json, payment};
 
@@ -17,7 +18,8 @@ async fn a_refused_event_can_be_judged_again_under_another_policy() {
     let house = House::with(strict).await;
     house.deliver(samples::CHECKOUT_PAID).await;
     let house = house.reopened().await;
-    assert_eq!(house.visa.retry(EVENT, "eva").await.expect("a retry")["status"], "processed");
+    let answer = house.visa.retry(EVENT, "eva").await.expect("a retry");
+    assert_eq!((&answer["status"], &answer["arrivals"]), (&json!("processed"), &json!(1)));
     let shown = house.shown(EVENT).await;
     assert_eq!((&shown["status"], &shown["arrivals"]), (&json!("processed"), &json!(1)));
     assert_eq!(house.visa.retry(EVENT, "eva").await.expect_err("done already").code(), "EVENT_STATE");
@@ -28,14 +30,22 @@ async fn a_refused_event_can_be_judged_again_under_another_policy() {
 async fn erasing_takes_the_content_and_leaves_the_proof_that_it_was() {
     let house = House::new().await;
     let answer = json(&house.deliver(samples::CHECKOUT_PAID).await);
+    house.deliver(samples::CHECKOUT_PAID_SECOND_ID).await;
     house.visa.erase(EVENT, "eva").await.expect("erased");
     assert!(house.files().is_empty());
+    let query = Query::new("test.told", "select payload from outbox", vec![]);
+    let told = house.visa.door().store().query(query).await.expect("a row");
+    assert_eq!(told[0].text(0).expect("text"), r#"{"kind":"erased"}"#);
     let slug =
         answer["html_url"].as_str().expect("a link").rsplit('/').next().expect("a name").replace(".html", "");
     assert!(matches!(house.visa.delivered(&slug, Form::Html).await, Err(Missing::Erased)));
     let again = json(&house.deliver(samples::CHECKOUT_PAID).await);
     assert_eq!((&again["status"], &again["run_hash"]), (&json!("duplicate_reused"), &answer["run_hash"]));
-    assert_eq!(house.shown(EVENT).await["mark"], "erased");
+    assert_eq!((&again["sid"], again.get("summary")), (&Json::Null, None));
+    for event in [EVENT, "evt_1SkQl4B7WZ01zgkWj4c9lrRg"] {
+        let shown = house.shown(event).await;
+        assert_eq!((&shown["mark"], &shown["sid"]), (&json!("erased"), &Json::Null), "{event}");
+    }
     assert_eq!(house.visa.reconcile("eva").await.expect("a sweep")["rebuilt"], 0);
     assert_eq!(house.problems().await, json!([]));
 }

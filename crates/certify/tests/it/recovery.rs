@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use source::samples;
+use store::Query;
 
 use crate::house::{House, NOW, json, payment};
 
@@ -144,7 +145,31 @@ async fn a_record_that_cannot_give_its_files_again_is_orphaned_until_it_can() {
     assert_eq!(house.deliver(samples::CHECKOUT_PAID).await.status, 503);
     assert_eq!(house.shown(EVENT).await["status"], "orphaned");
     alter(house.folder.path(), "update certify_certificates set run = replace(run, '9000', '2000')");
-    house.visa.reconcile("tester").await.expect("a sweep");
-    assert_eq!(json(&house.deliver(samples::CHECKOUT_PAID).await)["status"], "duplicate_reused");
+    assert_eq!(
+        json(&house.deliver(samples::CHECKOUT_PAID).await)["status"],
+        "duplicate_reused",
+        "mended first"
+    );
+    assert_eq!(house.files().len(), 3);
+    assert_eq!(house.shown(EVENT).await["status"], "processed");
     assert_eq!(house.problems().await, json!([]));
+}
+
+#[tokio::test]
+async fn a_failed_event_whose_source_is_gone_makes_room_for_others() {
+    let house = House::new().await;
+    let deliveries = house.folder.path().join("deliveries");
+    std::fs::rename(&deliveries, house.folder.path().join("away")).expect("moved");
+    std::fs::write(&deliveries, "in the way").expect("in the way");
+    assert_eq!(house.deliver(samples::CHECKOUT_PAID).await.status, 503);
+    std::fs::remove_file(&deliveries).expect("out of the way");
+    std::fs::create_dir(&deliveries).expect("a folder");
+    house.visa.set_endpoints(Vec::new());
+    for _ in 0..12 {
+        house.clock.advance(Duration::from_secs(86_400));
+        house.visa.reconcile("tester").await.expect("a sweep");
+    }
+    let open = Query::new("test.open", "select attempt_no from certify_events", vec![]);
+    let rows = house.visa.door().store().query(open).await.expect("a row");
+    assert_eq!(rows[0].int(0).expect("a number"), 10, "its attempts are used up");
 }
