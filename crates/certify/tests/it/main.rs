@@ -6,5 +6,6 @@ mod acts;
 mod golden;
 mod house;
 mod intake;
+mod ledger;
 mod personal;
 mod recovery;
