@@ -8,10 +8,12 @@ use axum::extract::{Request, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName};
 use axum::http::{HeaderValue, Uri};
 use axum::response::IntoResponse as _;
-use serde_json::Value as Json;
+use certify::acts::Refused;
+use futures::future::BoxFuture;
+use serde_json::{Value as Json, json};
 
 use crate::body;
-use crate::codes::CONTENT_TYPE_UNSUPPORTED;
+use crate::codes::{CONTENT_TYPE_UNSUPPORTED, ROUTE_UNKNOWN};
 use crate::edge::Edge;
 use crate::operator::{
     Answer, asked, input, is_type, nothing_asked, nothing_left, number, shown, text, unusable,
@@ -27,6 +29,21 @@ pub const NEXT_AFTER: &str = "onceseal-next-after";
 const NDJSON: &str = "application/x-ndjson";
 /// Lines of an export in one answer.
 const EXPORT_PAGE: u32 = 500;
+
+/// Makes `processed.jsonl` anew. Only one hand may be on that file, and whoever wires the parts knows whose.
+pub struct Rebuild {
+    run: Box<dyn Fn() -> BoxFuture<'static, Result<u64, Refused>> + Send + Sync>,
+}
+
+impl Rebuild {
+    /// By this way; it gives the file's lines.
+    pub fn new<F>(run: F) -> Self
+    where
+        F: Fn() -> BoxFuture<'static, Result<u64, Refused>> + Send + Sync + 'static,
+    {
+        Self { run: Box::new(run) }
+    }
+}
 
 pub(crate) async fn reconcile(operator: Operator, State(edge): Shared, uri: Uri) -> Answer {
     nothing_asked(&uri)?;
@@ -68,6 +85,14 @@ pub(crate) async fn export(_operator: Operator, State(edge): Shared, uri: Uri) -
         response.headers_mut().insert(HeaderName::from_static(NEXT_AFTER), HeaderValue::from(next));
     }
     Ok(response)
+}
+
+pub(crate) async fn rebuild(operator: Operator, State(edge): Shared, uri: Uri) -> Answer {
+    nothing_asked(&uri)?;
+    let Some(rebuild) = &edge.rebuild else { return Err(Problem::new(ROUTE_UNKNOWN)) };
+    tracing::info!(operator = %operator.name, "export_rebuild_requested");
+    let lines = (rebuild.run)().await?;
+    Ok(shown(&json!({ "lines": lines })))
 }
 
 pub(crate) async fn import(operator: Operator, State(edge): Shared, request: Request) -> Answer {

@@ -23,6 +23,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use tower::{Layer, Service};
 use tracing::Instrument as _;
 
+use crate::admin::Rebuild;
 use crate::announcements::Announcements;
 use crate::arrival::{self, Arrived, Ids, REQUEST_ID, TRACEPARENT};
 use crate::codes::INTERNAL_ERROR;
@@ -49,6 +50,8 @@ pub struct State {
     pub checks: Vec<Check>,
     /// The relay that sends announcements.
     pub announcements: Announcements,
+    /// Makes `processed.jsonl` anew; without it the route answers 404.
+    pub rebuild: Option<Rebuild>,
 }
 
 /// Sizes and times of requests.
@@ -90,6 +93,7 @@ pub(crate) struct Edge {
     pub(crate) limits: Limits,
     pub(crate) checks: Vec<Check>,
     pub(crate) announcements: Announcements,
+    pub(crate) rebuild: Option<Rebuild>,
     trusted_proxies: Vec<IpNet>,
     ids: Ids,
     meters: Meters,
@@ -107,6 +111,7 @@ impl Edge {
             limits: state.limits,
             checks: state.checks,
             announcements: state.announcements,
+            rebuild: state.rebuild,
             trusted_proxies: state.trusted_proxies,
             ids,
             meters: Meters::new(),

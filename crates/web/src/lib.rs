@@ -33,7 +33,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::routing::{get, post};
 
-pub use admin::NEXT_AFTER;
+pub use admin::{NEXT_AFTER, Rebuild};
 pub use announcements::Announcements;
 pub use edge::{Limits, State};
 pub use meters::recorder;
@@ -72,6 +72,7 @@ fn orders() -> Router<Arc<Edge>> {
         .route("/reconcile", post(admin::reconcile))
         .route("/check", post(admin::check))
         .route("/export", get(admin::export))
+        .route("/export/rebuild", post(admin::rebuild))
         .route("/import", post(admin::import))
         .route("/announcements", get(announcements::list))
         .route("/announcements/{id}/redrive", post(announcements::redrive))

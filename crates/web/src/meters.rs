@@ -11,7 +11,7 @@ use serde_json::Value as Json;
 use crate::edge::Edge;
 
 /// All routes as they are counted; what matches none of them is `unmatched`.
-const ROUTES: [&str; 24] = [
+const ROUTES: [&str; 25] = [
     "unmatched",
     "/webhooks/{source}",
     "/d/{file}",
@@ -28,6 +28,7 @@ const ROUTES: [&str; 24] = [
     "/api/v1/certify/reconcile",
     "/api/v1/certify/check",
     "/api/v1/certify/export",
+    "/api/v1/certify/export/rebuild",
     "/api/v1/certify/import",
     "/api/v1/certify/keys/rotate",
     "/api/v1/certify/backup",

@@ -87,6 +87,7 @@ impl Route {
             trusted_proxies: Vec::new(),
             checks,
             announcements: Announcements { destinations: Vec::new(), nudge: None },
+            rebuild: None,
         });
         Ok(Self { visa, clock, router, _folder: folder })
     }

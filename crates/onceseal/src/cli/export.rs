@@ -1,7 +1,8 @@
-//! `onceseal export`: all processed events as lines of the specification's section 8.1.
+//! `onceseal export`: all processed events as lines of the specification's section 8.1; or the server's own
+//! list of them made anew.
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -9,16 +10,19 @@ use super::Globals;
 use super::api::{Api, Folder, Order, path};
 use super::out::{Ended, Exit, Out, Stop};
 use super::progress;
+use crate::wiring::processed_file;
 
 /// Arguments.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   onceseal export > processed.jsonl
-  onceseal export --to processed.jsonl
-  onceseal export --after 1200 >> processed.jsonl
+  onceseal export --to copy.jsonl
+  onceseal export --after 1200 >> copy.jsonl
+  onceseal export --rebuild                  processed.jsonl in the data folder, with every event
 
-The server keeps such a file itself (processed.jsonl in the data folder); this writes it anew. The last line
-on standard error is the number to go on after")]
+The server keeps a list itself (processed.jsonl in the data folder), and only the server writes it: --rebuild
+asks it to make that file anew, or does so where none runs. Without it this writes a copy; the last line on
+standard error is the number to go on after")]
 pub struct Export {
     /// Only what was processed after this number
     #[arg(long, default_value_t = 0, value_name = "NUMBER")]
@@ -26,6 +30,9 @@ pub struct Export {
     /// File to write, whole or not at all [default: standard output]
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
+    /// Make the server's own processed.jsonl anew
+    #[arg(long, conflicts_with_all = ["after", "to"])]
+    rebuild: bool,
 }
 
 impl Export {
@@ -34,11 +41,17 @@ impl Export {
     /// # Errors
     /// The store can't be read, or the file not be written.
     pub async fn run(self, globals: &Globals, out: Out) -> Ended {
+        if self.rebuild {
+            return rebuild(globals, out).await;
+        }
+        if let Some(to) = &self.to {
+            not_the_servers(globals, to)?;
+        }
         let api = Api::open(globals, Folder::Expected).await?;
         let mut aside = match &self.to {
             Some(file) => {
                 let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-                Some(tempfile::NamedTempFile::new_in(folder.unwrap_or(std::path::Path::new(".")))?)
+                Some(tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?)
             }
             None => None,
         };
@@ -75,4 +88,35 @@ impl Export {
         }
         Ok(Exit::Fine)
     }
+}
+
+async fn rebuild(globals: &Globals, out: Out) -> Ended {
+    let api = Api::open(globals, Folder::Expected).await?;
+    out.answer(&progress::during("rebuilding", api.call(Order::post("/export/rebuild"))).await?);
+    Ok(Exit::Fine)
+}
+
+/// A copy in the live list's place would have two writers.
+fn not_the_servers(globals: &Globals, to: &Path) -> Result<(), Stop> {
+    let loaded = match globals.load() {
+        Ok(loaded) => loaded,
+        // A server elsewhere needs no configuration here.
+        Err(_) if globals.server.is_some() => return Ok(()),
+        Err(stop) => return Err(stop),
+    };
+    if place(to) != place(&processed_file(&loaded.config.storage.folder)) {
+        return Ok(());
+    }
+    let text = format!(
+        "{} is the server's own list, which only the server writes; `onceseal export --rebuild` makes it anew",
+        to.display()
+    );
+    Err(Stop::new(Exit::Usage, text))
+}
+
+/// Where a file is or would be, links followed.
+fn place(file: &Path) -> PathBuf {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let in_folder = || Some(folder.canonicalize().ok()?.join(file.file_name()?));
+    file.canonicalize().ok().or_else(in_folder).unwrap_or_else(|| file.to_owned())
 }

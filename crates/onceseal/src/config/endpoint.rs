@@ -45,16 +45,6 @@ pub fn plain_account(loaded: &Loaded) -> Option<&str> {
     said.or_else(first).map(|(name, source)| source.account.as_deref().unwrap_or(name))
 }
 
-/// Names of the sources of an account.
-#[must_use]
-pub fn sources_of<'a>(loaded: &'a Loaded, account: Option<&str>) -> Vec<&'a str> {
-    let sources = loaded.config.sources.iter();
-    let of = |(name, source): &(&'a String, &'a Source)| {
-        account == Some(source.account.as_deref().unwrap_or(name.as_str()))
-    };
-    sources.filter(of).map(|(name, _)| name.as_str()).collect()
-}
-
 /// The settings of one source, with its secrets.
 ///
 /// # Errors

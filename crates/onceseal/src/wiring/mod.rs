@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use certify::keyring::{Folder, Passphrase};
+use certify::ledgerfile::ProcessedFile;
 use certify::run::Issuer;
 use certify::shelf::Shelf;
 use certify::{AuditVisa, Endpoint};
@@ -55,6 +56,8 @@ pub struct Surroundings {
     pub metrics: Option<Metrics>,
     /// Wakes the announcements.
     pub nudge: Option<relay::Nudge>,
+    /// Asks the worker that writes `processed.jsonl`; without one the order is carried out at once.
+    pub rebuild: Option<web::Rebuild>,
 }
 
 /// Handle of the process' meters.
@@ -90,6 +93,7 @@ impl House {
     pub fn router(&self, config: &Config, around: Surroundings) -> Result<Router, String> {
         let tokens = Tokens::new(self.visa.door().clone(), Arc::clone(&self.clock));
         let announcements = web::Announcements { destinations: destinations(config), nudge: around.nudge };
+        let rebuild = around.rebuild.unwrap_or_else(|| self.rebuild(config));
         Ok(web::router(web::State {
             visa: Arc::clone(&self.visa),
             clock: Arc::clone(&self.clock),
@@ -99,7 +103,18 @@ impl House {
             trusted_proxies: proxies(config)?,
             checks: vec![Check::shelf(&self.shelf)],
             announcements,
+            rebuild: Some(rebuild),
         }))
+    }
+
+    /// No worker runs, and the folder is locked: this hand is the only one on the file.
+    fn rebuild(&self, config: &Config) -> web::Rebuild {
+        let visa = Arc::clone(&self.visa);
+        let file = ProcessedFile::at(processed_file(&config.storage.folder));
+        web::Rebuild::new(move || {
+            let (visa, file) = (Arc::clone(&visa), file.clone());
+            Box::pin(async move { visa.rebuild_export(&file).await })
+        })
     }
 }
 

@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use certify::buffer::Flusher;
-use certify::ledgerfile::ProcessedFile;
 use certify::recovery::Recovery;
 use relay::{Channel, Log, Relay, Telegram};
 use secrecy::SecretString;
@@ -16,7 +15,7 @@ use web::{ServeSettings, Stopped};
 
 use super::export::Export;
 use super::reload::Reload;
-use super::{House, Metrics, Surroundings, destinations, plain, processed_file, public_url, waker};
+use super::{House, Metrics, Surroundings, destinations, plain, public_url, waker};
 use crate::cli::api::{RunFile, Running};
 use crate::config::secret::Layout;
 use crate::config::settings::ArrivalMode;
@@ -61,8 +60,7 @@ impl Server {
         let metrics = meters();
         let house = House::open(config, &public_url(config, &base), endpoints).await?;
         let plain = endpoint::plain_account(&loaded);
-        let of_account = endpoint::sources_of(&loaded, plain);
-        plain::keep(&config.storage.folder, plain, &of_account, &house.visa).await?;
+        plain::keep(plain, &house.visa).await?;
         let swept = house.visa.recover_at_start().await.map_err(|cause| cause.to_string())?;
         tracing::info!(
             rebuilt = swept.rebuilt,
@@ -79,11 +77,11 @@ impl Server {
             channels,
             relay::Settings::default(),
         );
-        let around = Surroundings { metrics: metrics.clone(), nudge: Some(relay.nudger()) };
+        let export = Export::start(Arc::clone(&house.visa), &config.storage.folder);
+        let rebuild = Some(export.rebuild());
+        let around = Surroundings { metrics: metrics.clone(), nudge: Some(relay.nudger()), rebuild };
         let router = house.router(config, around)?;
         let (router, waker) = waker::wake(traced(router, config), relay.nudger());
-        let file = ProcessedFile::at(processed_file(&config.storage.folder));
-        let export = Export::start(Arc::clone(&house.visa), file);
         let running = Running {
             address: base.clone(),
             token: house.token.expose().to_owned(),

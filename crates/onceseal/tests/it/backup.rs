@@ -51,6 +51,24 @@ fn a_restored_installation_answers_repeats_with_the_old_result() {
 }
 
 #[test]
+fn plain_references_stay_with_their_account_after_a_restore_on_an_empty_machine() {
+    let home = Home::new();
+    let server = home.serve();
+    home.send("checkout-paid", "1");
+    home.json(&["backup", "saved.db"]);
+    home.json(&["keys", "backup", "saved-keys"]);
+    server.stop();
+    let other = Home::new();
+    other.json(&["keys", "restore", text(&home.path("saved-keys"))]);
+    other.json(&["restore", text(&home.path("saved.db"))]);
+    let ran =
+        other.run(&["serve", "--listen", "127.0.0.1:0", "--set", "sources.stripe.account=\"elsewhere\""]);
+    assert_eq!(ran.code(), 1, "{}", ran.all());
+    assert!(ran.error().contains("\"stripe\"") && ran.error().contains("plain_refs"), "{}", ran.error());
+    other.serve().stop();
+}
+
+#[test]
 fn a_write_ahead_file_left_by_a_kill_never_meets_the_restored_database() {
     let home = Home::new();
     let server = home.serve();

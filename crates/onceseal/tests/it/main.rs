@@ -13,6 +13,8 @@ mod demo;
 #[cfg(test)]
 mod determinism;
 #[cfg(test)]
+mod export;
+#[cfg(test)]
 mod home;
 #[cfg(test)]
 mod operate;

@@ -110,6 +110,7 @@ impl House {
             trusted_proxies: vec!["10.0.0.0/8".parse().expect("a net")],
             checks,
             announcements: Announcements { destinations: vec!["log".into()], nudge: None },
+            rebuild: None,
         };
         let router = web::router(change(state));
         Self { visa, clock, folder, router, token }

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{Method, Request};
+use certify::policy::Policy;
 use serde_json::json;
 use source::samples::CHECKOUT_PAID;
-use web::token;
+use web::{Rebuild, State, token};
 
 use crate::house::{Got, House, NOW, delivery, payment};
 
@@ -244,6 +245,28 @@ async fn what_is_exported_is_imported_elsewhere_and_not_certified_again() {
     let answer = to.deliver(CHECKOUT_PAID).await.json();
     assert_eq!(answer["status"], "duplicate_reused", "{answer}");
     assert_eq!(to.count("certify_certificates").await, 0);
+}
+
+#[tokio::test]
+async fn the_list_is_made_anew_by_the_hand_that_is_on_it() {
+    let path = "export/rebuild";
+    let without = House::new().await.order(Method::POST, path).await;
+    assert_eq!(without.problem(), (404, "ROUTE_UNKNOWN".into()));
+    let written = |lines: Result<u64, &'static str>| {
+        Some(Rebuild::new(move || {
+            let step = |cause: &str| door::Failure::Step { step: "processed.jsonl", cause: cause.into() };
+            Box::pin(std::future::ready(lines.map_err(|cause| step(cause).into())))
+        }))
+    };
+    let with = async |rebuild| House::changed(Policy::default(), |state| State { rebuild, ..state }).await;
+    let house = with(written(Ok(7))).await;
+    assert_eq!(house.order(Method::POST, path).await.json(), json!({ "lines": 7 }));
+    assert_eq!(
+        house.order(Method::POST, "export/rebuild?x=1").await.problem(),
+        (400, "QUERY_INVALID".into())
+    );
+    let full = with(written(Err("no space left"))).await.order(Method::POST, path).await;
+    assert_eq!(full.problem(), (503, "STORE_UNAVAILABLE".into()));
 }
 
 #[tokio::test]
