@@ -1,7 +1,7 @@
 //! `onceseal backup`: the whole committed state in one file, while the server goes on.
 
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
@@ -31,7 +31,7 @@ impl Backup {
     /// # Errors
     /// The file exists, or can't be written; nothing is left behind then.
     pub async fn run(self, globals: &Globals, out: Out) -> Ended {
-        let to = std::path::absolute(&self.to)?;
+        let to = whole(&self.to)?;
         let Some(to) = to.to_str() else {
             return Err(Stop::new(Exit::Usage, "the path is not UTF-8; choose another"));
         };
@@ -48,4 +48,15 @@ impl Backup {
         }
         Ok(Exit::Fine)
     }
+}
+
+/// The path as the server must see it: from the root, without `..`.
+fn whole(to: &Path) -> Result<PathBuf, Stop> {
+    let Some(name) = to.file_name() else {
+        return Err(Stop::new(Exit::Usage, format!("{}: name a file", to.display())));
+    };
+    let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let found = folder.canonicalize();
+    let folder = found.map_err(|cause| Stop::new(Exit::Usage, format!("{}: {cause}", folder.display())))?;
+    Ok(folder.join(name))
 }

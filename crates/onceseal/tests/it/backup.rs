@@ -122,6 +122,17 @@ fn a_backup_never_overwrites() {
 }
 
 #[test]
+fn a_backup_may_be_named_by_any_path_of_an_existing_folder() {
+    let home = Home::new();
+    let _server = home.serve();
+    home.json(&["backup", "data/../up.db"]);
+    home.json(&["backup", "./data/../here.db"]);
+    assert!(home.path("up.db").exists() && home.path("here.db").exists());
+    assert_eq!(home.run(&["backup", "nowhere/x.db"]).code(), 2);
+    assert_eq!(home.run(&["backup", ".."]).code(), 2);
+}
+
+#[test]
 fn another_key_of_the_same_name_is_not_overwritten() {
     let home = Home::new();
     home.serve().stop();
