@@ -76,7 +76,7 @@ fn configuration(folder: &Path, secret: &Path) -> String {
          [server]\nlisten = \"127.0.0.1:0\"\n\n\
          [storage]\nfolder = {}\n\n\
          [issuer]\nname = \"AuditVisa demo\"\n\n\
-         [log]\nlevel = \"warn\"\nformat = \"text\"\n\n\
+         [log]\nlevel = \"error\"\nformat = \"text\"\n\n\
          [sources.{SOURCE}]\nkind = \"stripe\"\nplain_refs = true\nmode = \"test\"\nsecrets = [{{ file = {} }}]\n",
         quoted(&folder.join("data")),
         quoted(secret),
