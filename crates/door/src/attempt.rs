@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Claim, Lease, Meeting, Outcome, Random, Record, Standing, Time, meet};
-use store::{Error, Query, Raise, Row, Work, Write, Written};
+use kernel::{Claim, Digest, Lease, Meeting, Outcome, Random, Record, Standing, Time, meet};
+use store::{Error, Lock, Query, Raise, Row, Work, Write, Written};
 use tokio::sync::oneshot;
 
 use crate::command::{Command, Key, Repeat};
@@ -60,6 +60,25 @@ pub(crate) struct Attempt<C: Command> {
 }
 
 impl<C: Command> Work for Attempt<C> {
+    /// Whoever wants to begin takes both locks or hears who has them. Whoever only adds to what stands
+    /// there, or has the durable claim, waits for its turn.
+    fn lock(&self) -> Lock {
+        let Some(key) = &self.key else { return Lock::None };
+        let digest = key.digest();
+        let lock = digest.word();
+        match &self.stage {
+            Stage::Claim { .. } | Stage::Run { held: None, .. } | Stage::Refuse { held: None, .. } => {
+                let pair = Digest::of_fields(&[digest.as_bytes(), key.fingerprint.as_bytes()]);
+                Lock::Try { pair: pair.word(), key: lock }
+            }
+            _ => Lock::Wait { key: lock },
+        }
+    }
+
+    fn again(&self) -> bool {
+        true
+    }
+
     fn reads(&mut self) -> Vec<Query> {
         let mut reads: Vec<Query> = self.key.iter().map(|key| key.table.find(key)).collect();
         if let Stage::Run { prepared, .. } | Stage::Refuse { prepared, .. } = &self.stage {

@@ -28,13 +28,17 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 const WAIT_MAX: Duration = Duration::from_secs(300);
 /// Tries of one transaction whose commit's answer was lost. Each begins with a look.
 const COMMITS_MAX: usize = 3;
+/// How long a session whose commit's answer was lost is waited for: longer than the engine lets it live.
+const UNKNOWN_WAIT: Duration = Duration::from_secs(12);
+/// First pause before asking again for a key that a transaction of another node has.
+const PAUSE: Duration = Duration::from_millis(5);
 /// What somebody is told to wait while a twin runs that has no durable claim.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// The door. Cheap to clone.
 #[derive(Clone)]
 pub struct Door {
-    store: Arc<Store>,
+    store: Store,
     locks: Locks,
     random: Arc<dyn Random>,
 }
@@ -107,13 +111,13 @@ pub enum Failure {
 impl Door {
     /// A door to `store`.
     #[must_use]
-    pub fn new(store: Arc<Store>, random: Arc<dyn Random>) -> Self {
+    pub fn new(store: Store, random: Arc<dyn Random>) -> Self {
         Self { store, locks: Locks::default(), random }
     }
 
     /// For reads; writes go through the door.
     #[must_use]
-    pub fn store(&self) -> &Store {
+    pub const fn store(&self) -> &Store {
         &self.store
     }
 
@@ -267,6 +271,7 @@ impl<C: Command> Run<C> {
                     (Some(held), Steps::leased(self.door.clone(), key.clone(), held), Some(length))
                 }
                 Ok(Claimed::Not(answer)) => return Ok(answer),
+                Err(Failure::Store(Error::Busy { same })) => return Ok(Some(elsewhere(same))),
                 Err(failure) => return self.fail(key, failure, None).await,
             },
         };
@@ -286,6 +291,7 @@ impl<C: Command> Run<C> {
         };
         let ended = match ended {
             Err(Failure::LeaseLost) => Ok(None),
+            Err(Failure::Store(Error::Busy { same })) => Ok(Some(elsewhere(same))),
             Err(failure) => self.fail(key, failure, held).await,
             ended => ended,
         };
@@ -316,17 +322,38 @@ impl<C: Command> Run<C> {
         })
     }
 
-    /// Runs a transaction; again, bounded, when its commit's answer was lost. The lock is held, and each
-    /// try begins with the record: what happened is seen there.
+    /// Runs a transaction; again, bounded, when its commit's answer was lost, or while another node has the
+    /// key. Each try begins with the record, under the key's lock: what happened is seen there.
     async fn surely(&self, key: Option<&Key>, stage: impl Fn() -> Stage<C>) -> Settled {
-        let mut settled = self.door.settle(key, &self.command, stage()).await;
-        for _ in 1..COMMITS_MAX {
-            if key.is_none() || !matches!(settled, Err(Error::Indeterminate { .. })) {
-                break;
+        let mut unknown = None;
+        let mut until = self.end;
+        for lost in 1.. {
+            let settled = match self.patiently(key, &stage, until).await {
+                // The session whose commit is unknown may live on for a moment and hold the key.
+                Err(Error::Busy { .. }) if unknown.is_some() => break,
+                settled => settled,
+            };
+            match settled {
+                Err(cause @ Error::Indeterminate { .. }) if key.is_some() && lost < COMMITS_MAX => {
+                    unknown = Some(cause);
+                    until = until.max(Instant::now() + UNKNOWN_WAIT);
+                }
+                settled => return settled,
             }
-            settled = self.door.settle(key, &self.command, stage()).await;
         }
-        settled
+        Err(unknown.unwrap_or(Error::Busy { same: true }))
+    }
+
+    /// Runs a transaction; again while a transaction of another node has the key, until `end`.
+    async fn patiently(&self, key: Option<&Key>, stage: impl Fn() -> Stage<C>, end: Instant) -> Settled {
+        let mut pause = PAUSE;
+        loop {
+            match self.door.settle(key, &self.command, stage()).await {
+                Err(Error::Busy { .. }) if Instant::now() + pause <= end => tokio::time::sleep(pause).await,
+                settled => return settled,
+            }
+            pause = LOOK_AGAIN.min(pause * 2);
+        }
     }
 
     /// Decides and settles; after a raised check once more, with the refusal it stands for.
@@ -377,6 +404,11 @@ fn answer(seen: Seen, written: Written) -> Option<Answer> {
         Seen::MustRecover => Some(Answer::Orphaned),
         _ => None,
     }
+}
+
+/// Another node's transaction has the key, and had it for as long as this submission would wait.
+const fn elsewhere(same: bool) -> Answer {
+    Answer::InProgress { same, durable: false, retry_after: RETRY_AFTER }
 }
 
 fn panicked(step: &'static str) -> Failure {

@@ -12,7 +12,7 @@
 pub mod command;
 pub mod decision;
 pub mod entry;
-pub mod planted;
+pub use store::planted;
 pub mod record;
 pub mod steps;
 

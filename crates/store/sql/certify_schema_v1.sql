@@ -20,14 +20,14 @@ create table if not exists certify_events (
   cause text,
   mark text check (mark in ('imported', 'adopted', 'erased')),
   -- The event whose certificate this one points at, where a sender reported one change under two ids.
-  certificate_event integer references certify_events (id),
+  certificate_event {int} references certify_events (id),
   -- Claim columns.
   status text not null check (status in ('received', 'processing', 'processed', 'failed', 'orphaned')),
   fingerprint {bytes} not null,
   claim_token {bytes},
-  attempt_no integer not null default 1,
+  attempt_no {int} not null default 1,
   locked_until {time},
-  response_code integer,
+  response_code {int},
   response_body {json},
   expires_at {time},
   created_at {time} not null,
@@ -43,8 +43,8 @@ create index if not exists ix_certify_events_certificate
 
 -- One row an arrival, the first included: section 12.2, questions 1 to 5.
 create table if not exists certify_arrivals (
-  event integer not null references certify_events (id),
-  n integer not null,
+  event {int} not null references certify_events (id),
+  n {int} not null,
   received_at {time} not null,
   source text not null,
   verdict text not null check (verdict in ('processed', 'received', 'duplicate_reused', 'failed', 'processing')),
@@ -58,8 +58,8 @@ create table if not exists certify_arrivals (
 
 -- Every state an event passed through, with its time: section 12.1.
 create table if not exists certify_transitions (
-  event integer not null references certify_events (id),
-  n integer not null,
+  event {int} not null references certify_events (id),
+  n {int} not null,
   status text not null,
   at {time} not null,
   note text,
@@ -68,7 +68,7 @@ create table if not exists certify_transitions (
 
 -- The formal result, by the event that it was issued for. The files are a cache of this row.
 create table if not exists certify_certificates (
-  event {pk} references certify_events (id),
+  event {key} references certify_events (id),
   slug text not null,
   -- Digest of account, object and transition, where a sender may report one change under two ids. It
   -- guards the effect: the second id finds the first one's certificate here.
@@ -91,8 +91,8 @@ create unique index if not exists uq_certify_certificates_change
 -- Narrow words (eight bytes of a digest) for the search by session, payment and mail; a hit is compared
 -- with the row itself.
 create table if not exists certify_search (
-  word integer not null,
-  event integer not null references certify_events (id),
+  word {int} not null,
+  event {int} not null references certify_events (id),
   primary key (word, event)
 ) {strict_by_key};
 
@@ -101,9 +101,9 @@ create index if not exists ix_certify_search_event on certify_search (event);
 
 -- What a foreign step of a leased work returned, kept under its fence before the next step begins.
 create table if not exists certify_steps (
-  event integer not null references certify_events (id),
+  event {int} not null references certify_events (id),
   name text not null,
-  attempt_no integer not null,
+  attempt_no {int} not null,
   result {bytes} not null,
   recorded_at {time} not null,
   primary key (event, name)
@@ -111,7 +111,7 @@ create table if not exists certify_steps (
 
 -- Raw payloads, only where the policy keeps them, and only until then.
 create table if not exists certify_payloads (
-  event {pk},
+  event {key},
   body {bytes} not null,
   keep_until {time} not null
 ) {strict};
@@ -128,6 +128,6 @@ create table if not exists certify_keys (
 -- How far a background worker has come: exported lines, synced files.
 create table if not exists certify_marks (
   name text primary key,
-  value integer not null,
+  value {int} not null,
   updated_at {time} not null
 ) {strict};

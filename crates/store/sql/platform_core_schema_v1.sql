@@ -13,7 +13,7 @@ create table if not exists core_tenants (
 
 create table if not exists core_projects (
   id {pk},
-  tenant_id integer not null references core_tenants (id),
+  tenant_id {int} not null references core_tenants (id),
   code text not null,
   name text not null,
   status text not null default 'active' check (status in ('active', 'closed')),
@@ -24,7 +24,7 @@ create table if not exists core_projects (
 
 create table if not exists iam_users (
   id {pk},
-  tenant_id integer not null references core_tenants (id),
+  tenant_id {int} not null references core_tenants (id),
   name text not null,
   status text not null default 'active' check (status in ('active', 'disabled')),
   created_at {time} not null,
@@ -34,7 +34,7 @@ create table if not exists iam_users (
 
 create table if not exists iam_roles (
   id {pk},
-  tenant_id integer not null references core_tenants (id),
+  tenant_id {int} not null references core_tenants (id),
   code text not null,
   status text not null default 'active' check (status in ('active', 'retired')),
   created_at {time} not null,
@@ -44,7 +44,7 @@ create table if not exists iam_roles (
 
 create table if not exists iam_scopes (
   id {pk},
-  tenant_id integer not null references core_tenants (id),
+  tenant_id {int} not null references core_tenants (id),
   code text not null,
   status text not null default 'active' check (status in ('active', 'retired')),
   created_at {time} not null,
@@ -55,7 +55,7 @@ create table if not exists iam_scopes (
 -- Only a fingerprint (SHA-256) of a token is kept.
 create table if not exists auth_tokens (
   id {pk},
-  tenant_id integer not null references core_tenants (id),
+  tenant_id {int} not null references core_tenants (id),
   name text not null,
   fingerprint {bytes} not null unique,
   state text not null default 'active' check (state in ('active', 'revoked', 'expired')),
@@ -67,8 +67,8 @@ create table if not exists auth_tokens (
 -- Only an HMAC of a key and the prefix that is shown are kept.
 create table if not exists auth_api_keys (
   id {pk},
-  tenant_id integer not null references core_tenants (id),
-  user_id integer not null references iam_users (id),
+  tenant_id {int} not null references core_tenants (id),
+  user_id {int} not null references iam_users (id),
   name text not null,
   prefix text not null,
   key_hmac {bytes} not null unique,
@@ -80,9 +80,9 @@ create table if not exists auth_api_keys (
 
 create table if not exists billing_accounts (
   id {pk},
-  tenant_id integer not null references core_tenants (id),
+  tenant_id {int} not null references core_tenants (id),
   owner_type text not null check (owner_type in ('supplier', 'buyer', 'order', 'platform')),
-  owner_id integer not null,
+  owner_id {int} not null,
   account_code text not null check (account_code in (
     'cash_clearing', 'buyer_prepaid', 'order_escrow', 'supplier_pending', 'supplier_available',
     'supplier_frozen', 'supplier_receivable', 'platform_fee_revenue', 'withdraw_fee_revenue',
@@ -90,7 +90,7 @@ create table if not exists billing_accounts (
   currency_code text not null check (length(currency_code) = 3),
   -- Null for the platform's accounts: one hot row would serialise all money.
   balance {money},
-  version integer not null default 0,
+  version {int} not null default 0,
   status text not null default 'active' check (status in ('active', 'blocked', 'closed')),
   created_at {time} not null,
   updated_at {time} not null,
@@ -104,7 +104,7 @@ create table if not exists billing_journals (
   journal_type text not null,
   source_type text not null,
   source_id text not null,
-  tenant_id integer not null references core_tenants (id),
+  tenant_id {int} not null references core_tenants (id),
   request_id text not null,
   trace_id text not null,
   occurred_at {time} not null,
@@ -117,9 +117,9 @@ create index if not exists ix_billing_journals_trace on billing_journals (trace_
 
 create table if not exists billing_ledger_entries (
   id {pk},
-  journal_id integer not null references billing_journals (id),
-  billing_account_id integer not null references billing_accounts (id),
-  tenant_id integer not null references core_tenants (id),
+  journal_id {int} not null references billing_journals (id),
+  billing_account_id {int} not null references billing_accounts (id),
+  tenant_id {int} not null references core_tenants (id),
   request_id text not null,
   trace_id text not null,
   idempotency_key text,
@@ -144,7 +144,7 @@ create table if not exists security_kms_key_registry (
   id {pk},
   key_alias text not null unique,
   cipher_algo text not null,
-  key_version integer not null check (key_version >= 1),
+  key_version {int} not null check (key_version >= 1),
   status text not null check (status in ('active', 'rotating', 'retired')),
   rotated_at {time},
   created_at {time} not null,
@@ -157,8 +157,8 @@ create table if not exists audit_events (
   event_id {bytes} not null,
   event_name text not null,
   action text not null,
-  tenant_id integer not null check (tenant_id > 0),
-  operator_id integer not null check (operator_id > 0),
+  tenant_id {int} not null check (tenant_id > 0),
+  operator_id {int} not null check (operator_id > 0),
   operator_type text not null check (operator_type in ('user', 'admin', 'system')),
   operator_role text not null check (operator_role <> ''),
   object_type text not null check (object_type <> ''),
@@ -168,9 +168,9 @@ create table if not exists audit_events (
   trace_id text not null check (trace_id <> ''),
   result_code text not null check (result_code <> ''),
   rule_code text,
-  before_state {json} not null,
-  after_state {json} not null,
-  metadata {json} not null,
+  before_state {jsonb} not null,
+  after_state {jsonb} not null,
+  metadata {jsonb} not null,
   client_ip {inet},
   user_agent text check (length(user_agent) <= 256),
   created_at {time} not null
@@ -185,27 +185,27 @@ create table if not exists outbox (
   event_name text not null,
   object_type text not null,
   object_id text not null,
-  aggregate_version integer not null,
-  tenant_id integer not null,
-  operator_id integer not null,
+  aggregate_version {int} not null,
+  tenant_id {int} not null,
+  operator_id {int} not null,
   request_id text not null,
-  schema_version integer not null default 1,
-  payload {json} not null,
+  schema_version {int} not null default 1,
+  payload {jsonb} not null,
   occurred_at {time} not null,
   created_at {time} not null
 ) {strict};
 
 create table if not exists outbox_deliveries (
   id {pk},
-  outbox_id integer not null references outbox (id),
+  outbox_id {int} not null references outbox (id),
   destination text not null,
   object_key text not null,
   status text not null default 'pending'
     check (status in ('pending', 'sending', 'delivered', 'refused', 'uncertain', 'dead')),
-  attempt integer not null default 0,
+  attempt {int} not null default 0,
   next_attempt_at {time} not null,
   claimed_by {bytes},
-  fence integer not null default 0,
+  fence {int} not null default 0,
   claimed_until {time},
   outcome text,
   error text,
@@ -228,8 +228,8 @@ create table if not exists outbox_consumed (
   primary key (consumer, event_id)
 ) {strict_by_key};
 
--- The platform itself: commands of the system and of webhooks act as this principal.
-insert into core_tenants (id, code, name, type, status, created_at, updated_at)
-values (1, 'platform', 'Platform', 'platform', 'active', 0, 0) on conflict do nothing;
-insert into iam_users (id, tenant_id, name, status, created_at, updated_at)
-values (1, 1, 'system', 'active', 0, 0) on conflict do nothing;
+-- The platform itself: commands of the system and of webhooks act as this principal. Both get the id 1.
+insert into core_tenants (code, name, type, status, created_at, updated_at)
+values ('platform', 'Platform', 'platform', 'active', {epoch}, {epoch}) on conflict do nothing;
+insert into iam_users (tenant_id, name, status, created_at, updated_at)
+select id, 'system', 'active', {epoch}, {epoch} from core_tenants where code = 'platform' on conflict do nothing;

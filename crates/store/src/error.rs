@@ -14,6 +14,12 @@ pub enum Error {
         /// The engine's own words, without values.
         cause: String,
     },
+    /// A transaction elsewhere holds the key's lock; nothing was kept.
+    #[error("the key is in use just now; ask again")]
+    Busy {
+        /// Whether that transaction has the same fingerprint.
+        same: bool,
+    },
     /// The commit's answer was lost: it may or may not have happened. Look under the key's lock.
     #[error("the commit's answer was lost: {cause}; look the record up before trying again")]
     Indeterminate {

@@ -4,13 +4,17 @@ use kernel::{Digest, Time};
 
 use crate::error::Error;
 
-/// One value in or out. Booleans travel as 0 and 1, times as microseconds, JSON as text.
+/// One value in or out. Booleans travel as 0 and 1, JSON as text. Times have a kind of their own, since a
+/// statement may reach the engine without its parameters' types; an engine without a type for them gives
+/// them back as integers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
     /// SQL null.
     Null,
-    /// Integers, booleans, times.
+    /// Integers, booleans.
     Int(i64),
+    /// An instant.
+    Time(Time),
     /// Text and JSON.
     Text(String),
     /// Raw bytes.
@@ -34,7 +38,7 @@ impl From<bool> for Value {
 }
 impl From<Time> for Value {
     fn from(value: Time) -> Self {
-        Self::Int(value.micros())
+        Self::Time(value)
     }
 }
 impl From<&str> for Value {
@@ -100,13 +104,14 @@ impl Row {
         Error::Corrupt { table: self.statement, column: column.to_string() }
     }
 
-    /// The integer at `column`, null as `None`.
+    /// The integer at `column`, null as `None`; an instant as its microseconds.
     ///
     /// # Errors
     /// [`Error::Corrupt`] when the column is missing or of another kind.
     pub fn int_or_null(&self, column: usize) -> Result<Option<i64>, Error> {
         match self.values.get(column) {
             Some(Value::Int(value)) => Ok(Some(*value)),
+            Some(Value::Time(value)) => Ok(Some(value.micros())),
             Some(Value::Null) => Ok(None),
             _ => Err(self.corrupt(column)),
         }

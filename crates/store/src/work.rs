@@ -7,8 +7,41 @@ use crate::error::Error;
 use crate::statement::{Query, Write};
 use crate::value::Row;
 
+/// Which locks a work takes before its first read, where other processes write the same store. They are
+/// taken on 64 bits of a digest: two keys that share them wait for one another, and no more. Where one
+/// process owns the store, its writer is lock enough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lock {
+    /// None: the writes' own checks suffice.
+    None,
+    /// On the pair (key, fingerprint) and on the key, without waiting: [`Error::Busy`] if one is taken.
+    Try {
+        /// First half of the digest of key and fingerprint.
+        pair: i64,
+        /// First half of the key's digest.
+        key: i64,
+    },
+    /// On the key, waiting as long as the engine's lock time-out allows: for works that are short and
+    /// only add to what stands there.
+    Wait {
+        /// First half of the key's digest.
+        key: i64,
+    },
+}
+
 /// What the driver runs: all reads, then all writes, in one transaction.
 pub trait Work: Send {
+    /// Which locks to take first.
+    fn lock(&self) -> Lock {
+        Lock::None
+    }
+
+    /// Whether [`Work::writes`] may be called again with newer rows, when the engine undid the
+    /// transaction for reasons that lie in others (a deadlock, a serialization failure).
+    fn again(&self) -> bool {
+        false
+    }
+
     /// The reads. The first is the look-up of the key's record where there is a key.
     fn reads(&mut self) -> Vec<Query>;
 

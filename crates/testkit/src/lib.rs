@@ -1,6 +1,9 @@
 //! Clocks, fakes and builders that tests share. Not for the product.
 
 mod clock;
+pub mod history;
+pub mod postgres;
+pub mod proxy;
 mod seeded;
 
 pub use clock::{CountingRandom, MovableClock};

@@ -69,10 +69,10 @@ impl Route {
     pub(crate) async fn open() -> anyhow::Result<Self> {
         let folder = tempfile::tempdir()?;
         let clock = Arc::new(MovableClock::at(0));
-        let settings = store::Settings::new(folder.path().join("data"));
+        let settings = store::Settings::folder(folder.path().join("data"));
         let chains = [store::migration::CORE, store::migration::CERTIFY];
-        let store = Store::open(&settings, &chains, clock.clone())?;
-        let door = Door::new(Arc::new(store), Arc::new(CountingRandom::default()));
+        let store = Store::open(&settings, &chains, clock.clone()).await?;
+        let door = Door::new(store, Arc::new(CountingRandom::default()));
         let shelf = Shelf::open(&folder.path().join("deliveries"))?;
         let keys = Folder::new(folder.path().join("keys"), None);
         let tokens = Tokens::new(door.clone(), clock.clone());

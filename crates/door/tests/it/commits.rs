@@ -9,7 +9,7 @@ use crate::scene::scene;
 
 #[tokio::test]
 async fn one_commit_holds_record_effect_audit_and_outbox() {
-    let scene = scene();
+    let scene = scene().await;
     scene.done(add("k", 5)).await;
     for (sql, expected) in [
         ("select count(*) from test_records where status = 'processed' and amount = 5", 1),
@@ -27,7 +27,7 @@ async fn one_commit_holds_record_effect_audit_and_outbox() {
 async fn without_its_audit_or_its_outbox_nothing_is_kept() {
     for twist in [Twist::AuditWithoutRole, Twist::DoubledDestination] {
         for submission in [add("k", 5).twisted(twist).now(), add("k", 5).twisted(twist).keyless()] {
-            let scene = scene();
+            let scene = scene().await;
             scene.door.submit(submission).await.expect_err("its audit or outbox can't be written");
             for table in ["test_effects", "audit_events", "outbox", "outbox_deliveries"] {
                 assert_eq!(
@@ -46,7 +46,7 @@ async fn without_its_audit_or_its_outbox_nothing_is_kept() {
 
 #[tokio::test]
 async fn housekeeping_reads_writes_and_gives_its_value_back() {
-    let scene = scene();
+    let scene = scene().await;
     scene.done(add("k", 5)).await;
     let read = Query::new("effects", "select amount from test_effects", vec![]);
     let (value, written) = scene
@@ -65,7 +65,7 @@ async fn housekeeping_reads_writes_and_gives_its_value_back() {
 
 #[tokio::test]
 async fn housekeeping_that_raises_keeps_nothing() {
-    let scene = scene();
+    let scene = scene().await;
     let raised = scene
         .door
         .maintain("sweep", vec![], |_, _| {
@@ -81,7 +81,7 @@ async fn housekeeping_that_raises_keeps_nothing() {
 
 #[tokio::test]
 async fn housekeeping_that_panics_is_answered() {
-    let scene = scene();
+    let scene = scene().await;
     let ended = scene
         .door
         .maintain("sweep", vec![], |_, _| -> Result<(Vec<Write>, ()), Error> { panic!("on purpose") });

@@ -24,7 +24,7 @@ async fn is_retried(scene: &Scene) {
 
 #[tokio::test]
 async fn a_failed_preparation_is_on_record_and_the_next_attempt_takes_over() {
-    let scene = scene();
+    let scene = scene().await;
     let failure = fails(&scene, add("k", 5).failing()).await;
     assert_eq!(failure.to_string(), "call: broken on purpose");
     is_retried(&scene).await;
@@ -33,7 +33,7 @@ async fn a_failed_preparation_is_on_record_and_the_next_attempt_takes_over() {
 #[tokio::test]
 async fn a_preparation_that_panics_is_a_failure_like_any_other() {
     for leased in [false, true] {
-        let scene = scene();
+        let scene = scene().await;
         let command = add("k", 5).preparing(|_| async { panic!("on purpose") });
         let failure = fails(&scene, if leased { command.leased(30) } else { command }).await;
         assert!(matches!(failure, Failure::Step { step: "prepare", .. }), "{failure}");
@@ -44,7 +44,7 @@ async fn a_preparation_that_panics_is_a_failure_like_any_other() {
 #[tokio::test]
 async fn a_decision_that_panics_is_a_failure_like_any_other() {
     for twist in [Twist::Panic, Twist::PanicInLoad] {
-        let scene = scene();
+        let scene = scene().await;
         let failure = fails(&scene, add("k", 5).twisted(twist)).await;
         assert!(matches!(failure, Failure::Store(Error::Statement { .. })), "{failure}");
         is_retried(&scene).await;
@@ -55,7 +55,7 @@ async fn a_decision_that_panics_is_a_failure_like_any_other() {
 async fn every_engine_error_frees_the_key() {
     for twist in [Twist::WrongStatement, Twist::Damaged, Twist::DoubledDestination, Twist::AuditWithoutRole] {
         for leased in [false, true] {
-            let scene = scene();
+            let scene = scene().await;
             let command = add("k", 5).twisted(twist);
             let failure = fails(&scene, if leased { command.leased(30) } else { command }).await;
             assert!(matches!(failure, Failure::Store(_)), "{twist:?}: {failure}");
@@ -66,7 +66,7 @@ async fn every_engine_error_frees_the_key() {
 
 #[tokio::test]
 async fn a_panic_without_a_key_is_a_failure_and_not_the_end_of_the_server() {
-    let scene = scene();
+    let scene = scene().await;
     let command = add("k", 5).preparing(|_| async { panic!("on purpose") });
     let failure = scene.door.submit(command.keyless()).await.expect_err("it must fail");
     assert!(matches!(failure, Failure::Step { .. }), "{failure}");
@@ -75,7 +75,7 @@ async fn a_panic_without_a_key_is_a_failure_and_not_the_end_of_the_server() {
 
 #[tokio::test]
 async fn a_failure_never_overwrites_a_result() {
-    let scene = scene();
+    let scene = scene().await;
     let gate = Gate::new();
     let waiting = gate.clone();
     let slow = scene.start(
@@ -101,7 +101,7 @@ async fn a_failure_never_overwrites_a_result() {
 
 #[tokio::test]
 async fn a_twin_that_waits_for_a_failing_one_does_the_work_itself() {
-    let scene = scene();
+    let scene = scene().await;
     let gate = Gate::new();
     let failing = gate.clone();
     let first = scene.start(
@@ -125,7 +125,7 @@ async fn a_twin_that_waits_for_a_failing_one_does_the_work_itself() {
 
 #[tokio::test]
 async fn a_taken_name_becomes_the_refusal_it_stands_for_and_is_replayed() {
-    let scene = scene();
+    let scene = scene().await;
     scene.done(add("first", 1).twisted(Twist::TakeName)).await;
     for command in [add("k", 5), add("l", 5).leased(30)] {
         let refusal = scene.done(command.clone().twisted(Twist::TakeName)).await;
@@ -141,7 +141,7 @@ async fn a_taken_name_becomes_the_refusal_it_stands_for_and_is_replayed() {
 
 #[tokio::test]
 async fn a_full_store_refuses_and_the_same_key_works_when_there_is_room() {
-    let scene = scene();
+    let scene = scene().await;
     scene.done(add("before", 1)).await;
     let pages = scene.count("pragma page_count").await;
     scene.force(format!("pragma max_page_count = {pages}")).await;
@@ -167,7 +167,7 @@ async fn a_full_store_refuses_and_the_same_key_works_when_there_is_room() {
 #[tokio::test]
 async fn without_its_records_the_door_lets_nothing_through() {
     for command in [add("k", 5), add("k", 5).leased(30), add("k", 5).without_preparation()] {
-        let scene = scene();
+        let scene = scene().await;
         scene.force("alter table test_records rename to elsewhere").await;
         fails(&scene, command).await;
         assert_eq!(scene.count("select count(*) from test_effects").await, 0);
@@ -179,7 +179,7 @@ async fn without_its_records_the_door_lets_nothing_through() {
 #[tokio::test]
 async fn a_damaged_record_is_named_and_never_run_over() {
     for damage in ["fingerprint = x'00'", "response_code = 70000", "response_body = null"] {
-        let scene = scene();
+        let scene = scene().await;
         scene.done(add("k", 5)).await;
         scene.force(format!("update test_records set {damage}")).await;
         let failure = fails(&scene, add("k", 5)).await;
@@ -191,7 +191,7 @@ async fn a_damaged_record_is_named_and_never_run_over() {
 #[tokio::test]
 async fn an_orphaned_record_waits_for_its_recovery() {
     for command in [add("k", 5), add("k", 5).leased(30), add("k", 5).without_preparation()] {
-        let scene = scene();
+        let scene = scene().await;
         fails(&scene, command.clone().failing()).await;
         scene.force("update test_records set status = 'orphaned'").await;
         let answer = scene.door.submit(command.now()).await;

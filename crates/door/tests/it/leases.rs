@@ -63,7 +63,7 @@ async fn steps_on_record(scene: &Scene) -> i64 {
 
 #[tokio::test]
 async fn each_step_is_called_once_and_kept() {
-    let scene = scene();
+    let scene = scene().await;
     let provider = Provider::default();
     let first = scene.done(provider.two_steps(add("k", 5), None)).await;
     let repeat = scene.done(provider.two_steps(add("k", 5), None)).await;
@@ -75,7 +75,7 @@ async fn each_step_is_called_once_and_kept() {
 
 #[tokio::test]
 async fn a_lapsed_lease_is_taken_over_and_its_slow_holder_gets_the_winners_result() {
-    let scene = scene();
+    let scene = scene().await;
     let (provider, gate) = (Provider::default(), Gate::new());
     let slow = scene.start(&scene.door, provider.two_steps(add("k", 5), Some(&gate)));
     gate.reached().await;
@@ -94,7 +94,7 @@ async fn a_lapsed_lease_is_taken_over_and_its_slow_holder_gets_the_winners_resul
 #[tokio::test]
 async fn a_slow_holder_can_neither_settle_nor_fail_what_another_is_doing() {
     for fails in [false, true] {
-        let scene = scene();
+        let scene = scene().await;
         let (slow_gate, gate) = (Gate::new(), Gate::new());
         let waiting = slow_gate.clone();
         let slow_work = add("k", 5).leased(30).preparing(move |_| {
@@ -120,7 +120,7 @@ async fn a_slow_holder_can_neither_settle_nor_fail_what_another_is_doing() {
 
 #[tokio::test]
 async fn a_holder_that_lost_its_lease_starts_no_further_step() {
-    let scene = scene();
+    let scene = scene().await;
     let (provider, slow_gate, gate) = (Provider::default(), Gate::new(), Gate::new());
     let slow = scene.start(&scene.door, provider.two_steps(add("k", 5), Some(&slow_gate)));
     slow_gate.reached().await;
@@ -137,7 +137,7 @@ async fn a_holder_that_lost_its_lease_starts_no_further_step() {
 
 #[tokio::test]
 async fn a_lease_that_lapsed_with_nobody_after_it_still_settles() {
-    let scene = scene();
+    let scene = scene().await;
     let gate = Gate::new();
     let slow = scene.start(&scene.door, gate.before(add("k", 5).leased(30)));
     gate.reached().await;
@@ -148,7 +148,7 @@ async fn a_lease_that_lapsed_with_nobody_after_it_still_settles() {
 
 #[tokio::test]
 async fn a_failed_step_is_tried_again_and_the_one_before_it_is_not() {
-    let scene = scene();
+    let scene = scene().await;
     let provider = Provider::default();
     scene.door.submit(provider.stuck(add("k", 5)).now()).await.expect_err("step two fails");
     assert_eq!(scene.record("k").await, Some(("failed".into(), 1)));
@@ -159,7 +159,7 @@ async fn a_failed_step_is_tried_again_and_the_one_before_it_is_not() {
 
 #[tokio::test]
 async fn another_payload_does_not_inherit_the_steps_of_the_one_that_failed() {
-    let scene = scene();
+    let scene = scene().await;
     let (before, after) = (Provider::default(), Provider::default());
     scene.door.submit(before.stuck(add("k", 5)).now()).await.expect_err("step two fails");
     scene.done(after.two_steps(add("k", 6), None)).await;
@@ -168,7 +168,7 @@ async fn another_payload_does_not_inherit_the_steps_of_the_one_that_failed() {
 
 #[tokio::test]
 async fn an_expired_key_does_not_inherit_the_steps_of_its_former_life() {
-    let scene = scene();
+    let scene = scene().await;
     let (before, after) = (Provider::default(), Provider::default());
     scene.done(before.two_steps(add("k", 5).living(60), None)).await;
     scene.clock.advance(Duration::from_secs(60));
@@ -179,7 +179,7 @@ async fn an_expired_key_does_not_inherit_the_steps_of_its_former_life() {
 
 #[tokio::test]
 async fn another_payload_never_takes_over_what_one_payload_began() {
-    let scene = scene();
+    let scene = scene().await;
     let gate = Gate::new();
     let first = scene.start(&scene.door, gate.before(add("k", 5).leased(30)));
     gate.reached().await;
@@ -191,7 +191,7 @@ async fn another_payload_never_takes_over_what_one_payload_began() {
 
 #[tokio::test]
 async fn a_clock_set_back_during_a_lease_starts_no_second_run() {
-    let scene = scene();
+    let scene = scene().await;
     let (provider, gate) = (Provider::default(), Gate::new());
     let first = scene.start(&scene.door, provider.two_steps(add("k", 5), Some(&gate)));
     gate.reached().await;
@@ -209,7 +209,7 @@ async fn a_clock_set_back_during_a_lease_starts_no_second_run() {
 
 #[tokio::test]
 async fn work_that_never_ends_loses_the_key_with_its_lease() {
-    let scene = scene();
+    let scene = scene().await;
     let endless = add("k", 5).leased_for(Duration::from_millis(30)).preparing(|_| std::future::pending());
     let failure = scene.door.submit(endless.now()).await.expect_err("the lease ends");
     assert!(failure.to_string().contains("longer than its lease"), "{failure}");
@@ -218,7 +218,7 @@ async fn work_that_never_ends_loses_the_key_with_its_lease() {
 
 #[tokio::test]
 async fn a_step_that_panics_leaves_the_key_free() {
-    let scene = scene();
+    let scene = scene().await;
     let command = add("k", 5)
         .leased(30)
         .preparing(|steps| async move { steps.once("one", async { panic!("on purpose") }).await.map(drop) });

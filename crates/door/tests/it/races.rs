@@ -75,7 +75,7 @@ async fn storm(scene: &Scene, seeded: &mut Seeded, round: u64) -> Vec<(String, S
 }
 
 async fn interleave(seed: u64) {
-    let scene = scene();
+    let scene = scene().await;
     let mut seeded = Seeded::new(seed);
     for round in 0..ROUNDS {
         let answered = storm(&scene, &mut seeded, round).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use door::{Answer, Done, Door, Failure};
 use store::migration::CORE;
-use store::{Query, Settings, Store, Write, values};
+use store::{Query, Store, Write, values};
 use tempfile::TempDir;
 use testkit::{CountingRandom, MovableClock};
 use tokio::sync::Semaphore;
@@ -22,12 +22,13 @@ pub(crate) struct Scene {
 
 pub(crate) const PATIENT: Duration = Duration::from_secs(20);
 
-pub(crate) fn scene() -> Scene {
+pub(crate) async fn scene() -> Scene {
     let folder = tempfile::tempdir().unwrap();
     let clock = Arc::new(MovableClock::at(1_000_000));
-    let store = Store::open(&Settings::new(folder.path()), &[CORE, TEST], Arc::clone(&clock) as _).unwrap();
-    let (store, random) = (Arc::new(store), Arc::new(CountingRandom::default()));
-    let door = Door::new(Arc::clone(&store), Arc::clone(&random) as _);
+    let settings = testkit::postgres::settings(folder.path());
+    let store = Store::open(&settings, &[CORE, TEST], Arc::clone(&clock) as _).await.unwrap();
+    let random = Arc::new(CountingRandom::default());
+    let door = Door::new(store.clone(), Arc::clone(&random) as _);
     Scene { door, other: Door::new(store, random), clock, _folder: folder }
 }
 

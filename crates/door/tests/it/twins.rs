@@ -10,7 +10,7 @@ use crate::domain::{Add, Twist, add};
 use crate::scene::{Gate, PATIENT, done, in_progress, scene};
 
 async fn sixty_four_at_once(command: Add) {
-    let scene = scene();
+    let scene = scene().await;
     let tasks: Vec<_> = (0..64)
         .map(|n| {
             let (door, command) = (scene.door.clone(), command.clone());
@@ -45,7 +45,7 @@ async fn sixty_four_twins_of_leased_work_make_one_effect() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn twins_over_two_doors_make_one_effect() {
-    let scene = scene();
+    let scene = scene().await;
     for round in 0..20 {
         let key = format!("k{round}");
         let doors = [&scene.door, &scene.other, &scene.door, &scene.other];
@@ -59,7 +59,7 @@ async fn twins_over_two_doors_make_one_effect() {
 
 #[tokio::test]
 async fn a_repeat_gets_the_result_and_prepares_nothing() {
-    let scene = scene();
+    let scene = scene().await;
     let calls = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&calls);
     let command = add("k", 5).preparing(move |_| {
@@ -82,7 +82,7 @@ async fn a_repeat_is_counted_once_in_every_form() {
         |command| command.leased(30).without_preparation(),
     ];
     for form in forms {
-        let scene = scene();
+        let scene = scene().await;
         for arrivals in 0..3 {
             assert_eq!(scene.done(form(add("k", 5))).await.replayed, arrivals > 0);
             assert_eq!(scene.count("select count(*) from test_arrivals").await, arrivals);
@@ -92,7 +92,7 @@ async fn a_repeat_is_counted_once_in_every_form() {
 
 #[tokio::test]
 async fn another_payload_under_a_finished_key_is_told_and_changes_nothing() {
-    let scene = scene();
+    let scene = scene().await;
     let first = scene.done(add("k", 5)).await;
     let other = scene.done(add("k", 6)).await;
     assert!(other.replayed && !other.same);
@@ -103,7 +103,7 @@ async fn another_payload_under_a_finished_key_is_told_and_changes_nothing() {
 
 #[tokio::test]
 async fn a_twin_that_waits_in_vain_is_told_that_nothing_is_durable() {
-    let scene = scene();
+    let scene = scene().await;
     let gate = Gate::new();
     let first = scene.start(&scene.door, gate.before(add("k", 5)));
     gate.reached().await;
@@ -117,7 +117,7 @@ async fn a_twin_that_waits_in_vain_is_told_that_nothing_is_durable() {
 #[tokio::test]
 async fn a_twin_of_leased_work_is_told_that_the_claim_is_durable() {
     for command in [add("k", 5).leased(30), add("k", 5).leased(30).without_preparation()] {
-        let scene = scene();
+        let scene = scene().await;
         let gate = Gate::new();
         let first = scene.start(&scene.door, gate.before(command.clone()));
         gate.reached().await;
@@ -132,7 +132,7 @@ async fn a_twin_of_leased_work_is_told_that_the_claim_is_durable() {
 
 #[tokio::test]
 async fn a_twin_that_waits_gets_the_first_result() {
-    let scene = scene();
+    let scene = scene().await;
     let gate = Gate::new();
     let first = scene.start(&scene.door, gate.before(add("k", 5)));
     gate.reached().await;
@@ -148,7 +148,7 @@ async fn a_twin_that_waits_gets_the_first_result() {
 
 #[tokio::test]
 async fn a_client_that_hangs_up_does_not_cut_the_work() {
-    let scene = scene();
+    let scene = scene().await;
     let gate = Gate::new();
     let client = scene.start(&scene.door, gate.before(add("k", 5)));
     gate.reached().await;
@@ -161,7 +161,7 @@ async fn a_client_that_hangs_up_does_not_cut_the_work() {
 
 #[tokio::test]
 async fn a_command_without_a_key_runs_each_time_and_leaves_no_record() {
-    let scene = scene();
+    let scene = scene().await;
     for _ in 0..2 {
         assert!(!done(scene.door.submit(add("k", 5).keyless()).await).replayed);
     }
@@ -172,7 +172,7 @@ async fn a_command_without_a_key_runs_each_time_and_leaves_no_record() {
 
 #[tokio::test]
 async fn a_key_lives_to_the_last_instant_and_then_runs_again_as_new() {
-    let scene = scene();
+    let scene = scene().await;
     let first = scene.done(add("k", 5).living(60)).await;
     scene.clock.advance(Duration::from_micros(59_999_999));
     assert!(scene.done(add("k", 5).living(60)).await.replayed);
@@ -185,7 +185,7 @@ async fn a_key_lives_to_the_last_instant_and_then_runs_again_as_new() {
 
 #[tokio::test]
 async fn an_expired_key_runs_once_whoever_comes() {
-    let scene = scene();
+    let scene = scene().await;
     scene.done(add("k", 5).living(60)).await;
     scene.clock.advance(Duration::from_secs(60));
     let tasks = [(); 16].map(|()| scene.start(&scene.door, add("k", 5).living(60)));
@@ -197,7 +197,7 @@ async fn an_expired_key_runs_once_whoever_comes() {
 
 #[tokio::test]
 async fn an_open_key_is_taken_up_by_the_next_arrival() {
-    let scene = scene();
+    let scene = scene().await;
     let open = scene.door.submit(add("k", 5).twisted(Twist::LeaveOpen).now()).await;
     assert!(matches!(open, Ok(Answer::Open(_))), "{open:?}");
     assert_eq!(scene.record("k").await, Some(("received".into(), 1)));
@@ -207,7 +207,7 @@ async fn an_open_key_is_taken_up_by_the_next_arrival() {
 
 #[test]
 fn a_runtime_that_is_shut_down_frees_the_key() {
-    let scene = scene();
+    let scene = scene().await;
     let first = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let gate = Gate::new();
     first.block_on(async {

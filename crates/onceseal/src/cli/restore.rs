@@ -108,8 +108,9 @@ async fn check(from: &Path, aside: &Path) -> Result<(), Stop> {
     std::fs::create_dir(&folder)?;
     copy(from, &folder.join(store::FILE))?;
     let problem = |text: String| Stop::new(Exit::Problems, format!("{}: {text}", from.display()));
-    let settings = store::Settings { readers: 1, ..store::Settings::new(&folder) };
+    let settings = store::Settings::Sqlite(store::Sqlite { readers: 1, ..store::Sqlite::new(&folder) });
     let opened = store::Store::open(&settings, &[CORE, CERTIFY], Arc::new(SystemClock))
+        .await
         .map_err(|cause| problem(cause.to_string()))?;
     let found = progress::during("checking the backup", opened.integrity()).await;
     let found = found.map_err(|cause| problem(cause.to_string()))?;

@@ -74,8 +74,9 @@ impl House {
         let folder = &config.storage.folder;
         make_folder(folder)?;
         let store = store::Store::open(&store_settings(config), &[CORE, CERTIFY], Arc::clone(&clock))
+            .await
             .map_err(|cause| cause.to_string())?;
-        let door = Door::new(Arc::new(store), Arc::new(OsRandom));
+        let door = Door::new(store, Arc::new(OsRandom));
         let shelf = Shelf::open(&folder.join(DELIVERIES)).map_err(in_folder)?;
         let keys = Folder::new(folder.join(KEYS), passphrase(config)?);
         let settings = certify_settings(config, public_url);
@@ -159,11 +160,11 @@ fn make_folder(folder: &Path) -> Result<(), String> {
 
 fn store_settings(config: &Config) -> store::Settings {
     let storage = &config.storage;
-    store::Settings {
+    store::Settings::Sqlite(store::Sqlite {
         folder: storage.folder.clone(),
         cache_kib: u32::try_from(storage.cache.0 / 1024).unwrap_or(u32::MAX),
         readers: usize::try_from(storage.readers).unwrap_or(1),
-    }
+    })
 }
 
 fn certify_settings(config: &Config, public_url: &str) -> certify::Settings {

@@ -4,7 +4,7 @@ use relay::{Repeats, State};
 use crate::world::{Scripted, World, delivered, issued, operator, refused, world};
 
 async fn with_row_in(state: &str) -> World {
-    let world = world();
+    let world = world().await;
     world.tell("o", issued("o"), &["a"]).await;
     let values = vec![store::Value::from(state)];
     world.tamper("update outbox_deliveries set status = $1, attempt = 3", values).await;
@@ -52,7 +52,7 @@ async fn refusals_say_why() {
 #[tokio::test]
 async fn a_redriven_row_goes_out_once_and_leaves_an_audit_row() {
     // [OUT-14]
-    let world = world();
+    let world = world().await;
     world.tell("o", issued("o"), &["a"]).await;
     let channel = Scripted::new("a", Repeats::Shown, &[refused(), delivered()]);
     let relay = world.relay(vec![channel.clone()]);
@@ -93,7 +93,7 @@ async fn what_a_person_settles_stays_so() {
 
 #[tokio::test]
 async fn a_list_has_the_asked_states_in_order_and_no_more_than_asked() {
-    let world = world();
+    let world = world().await;
     world.tell_many(6, "a").await;
     world.tamper("update outbox_deliveries set status = 'dead' where id in (2, 4)", vec![]).await;
     world.tamper("update outbox_deliveries set status = 'refused' where id in (1, 3)", vec![]).await;
@@ -105,7 +105,7 @@ async fn a_list_has_the_asked_states_in_order_and_no_more_than_asked() {
 
 #[tokio::test]
 async fn a_redrive_during_a_late_send_takes_its_claim_away() {
-    let world = world();
+    let world = world().await;
     world.tell("o", issued("o"), &["a"]).await;
     let slow = Scripted::new("a", Repeats::Shown, &[delivered()]).shut();
     let (old, new) = (world.relay(vec![slow.clone()]), world.relay(vec![slow.clone()]));

@@ -10,7 +10,7 @@ use crate::world::{Scripted, delivered, die_after_send, issued, operator, retry,
 #[tokio::test]
 async fn killed_between_send_and_mark_telegram_is_held_and_never_repeated() {
     // [OUT-02]
-    let world = world();
+    let world = world().await;
     let stub = Stub::start(&[Reply::Ok]).await;
     world.tell("o", issued("o"), &["telegram"]).await;
     die_after_send(&world, stub.telegram()).await;
@@ -29,7 +29,7 @@ async fn killed_between_send_and_mark_telegram_is_held_and_never_repeated() {
 #[tokio::test]
 async fn killed_between_send_and_mark_a_channel_that_removes_repeats_sends_again() {
     // [OUT-02, OUT-03]
-    let world = world();
+    let world = world().await;
     world.tell("o", issued("o"), &["log"]).await;
     die_after_send(&world, Log).await;
     world.later(61);
@@ -41,7 +41,7 @@ async fn killed_between_send_and_mark_a_channel_that_removes_repeats_sends_again
 #[tokio::test]
 async fn one_id_and_one_body_over_all_attempts_and_a_redrive() {
     // [OUT-03, OUT-04]: only the number of the attempt is new each time.
-    let world = world();
+    let world = world().await;
     world.tell("o", issued("o"), &["a"]).await;
     let channel = Scripted::new("a", Repeats::Removed, &[retry()]);
     let settings = Settings { attempts_max: 5, ..Settings::default() };
@@ -65,7 +65,7 @@ async fn one_id_and_one_body_over_all_attempts_and_a_redrive() {
 #[tokio::test]
 async fn used_up_attempts_end_as_dead_with_the_last_error() {
     // [OUT-06]
-    let world = world();
+    let world = world().await;
     world.tell("o", issued("o"), &["a"]).await;
     let channel = Scripted::new("a", Repeats::Removed, &[retry(), retry(), delivered()]);
     let settings = Settings { attempts_max: 2, ..Settings::default() };
@@ -84,7 +84,7 @@ async fn used_up_attempts_end_as_dead_with_the_last_error() {
 #[tokio::test]
 async fn killed_in_the_last_attempt_a_row_dies_too() {
     // [OUT-06]
-    let world = world();
+    let world = world().await;
     world.tell("o", issued("o"), &["log"]).await;
     die_after_send(&world, Log).await;
     world.later(61);
@@ -96,7 +96,7 @@ async fn killed_in_the_last_attempt_a_row_dies_too() {
 #[tokio::test]
 async fn a_failing_announcement_touches_neither_the_fact_nor_itself_twice() {
     // [CRASH-08]
-    let world = world();
+    let world = world().await;
     let stub = Stub::start(&[Reply::Status(500, "", "oops".into())]).await;
     for object in ["a", "b"] {
         world.tell(object, issued(object), &["telegram"]).await;
@@ -122,7 +122,7 @@ async fn a_failing_announcement_touches_neither_the_fact_nor_itself_twice() {
 
 #[tokio::test]
 async fn a_send_that_panics_or_never_ends_is_an_end_like_any_other() {
-    let world = world();
+    let world = world().await;
     world.tell_many(2, "a").await;
     let channel = Scripted::new("a", Repeats::Shown, &[delivered()]).shut();
     let settings = Settings { send_within: std::time::Duration::from_millis(20), ..Settings::default() };

@@ -10,7 +10,7 @@ use crate::world::{Scripted, delivered, issued, refused, retry, world};
 #[tokio::test]
 async fn two_relays_send_each_row_once() {
     // [OUT-01]
-    let world = world();
+    let world = world().await;
     world.tell_many(20, "a").await;
     let channel = Scripted::new("a", Repeats::Shown, &[delivered()]);
     let (one, two) = (world.relay(vec![channel.clone()]), world.relay(vec![channel.clone()]));
@@ -28,7 +28,7 @@ async fn two_relays_send_each_row_once() {
 #[tokio::test]
 async fn a_late_end_of_the_old_owner_changes_nothing() {
     // [OUT-01]
-    let world = world();
+    let world = world().await;
     world.tell("o", issued("o"), &["a"]).await;
     let slow = Scripted::new("a", Repeats::Removed, &[refused()]).shut();
     let quick = Scripted::new("a", Repeats::Removed, &[delivered()]);
@@ -48,7 +48,7 @@ async fn a_late_end_of_the_old_owner_changes_nothing() {
 #[tokio::test]
 async fn a_target_that_refuses_everything_delays_no_other() {
     // [OUT-05]
-    let world = world();
+    let world = world().await;
     world.tell_many(200, "bad").await;
     world.tell("good", issued("good"), &["good"]).await;
     let (bad, good) = (
@@ -62,7 +62,7 @@ async fn a_target_that_refuses_everything_delays_no_other() {
 #[tokio::test]
 async fn held_rows_let_the_rows_behind_them_pass() {
     // [OUT-05]
-    let world = world();
+    let world = world().await;
     for number in 0..3 {
         world.tell("o", json!({ "n": number }), &["a"]).await;
     }
@@ -76,7 +76,7 @@ async fn held_rows_let_the_rows_behind_them_pass() {
 #[tokio::test]
 async fn rows_of_one_object_keep_their_order_through_failures() {
     // [OUT-09]
-    let world = world();
+    let world = world().await;
     for number in 0..50 {
         world.tell("package", json!({ "n": number }), &["a"]).await;
     }
@@ -96,7 +96,7 @@ async fn rows_of_one_object_keep_their_order_through_failures() {
 #[tokio::test]
 async fn a_row_that_waits_for_its_retry_holds_back_its_object_only() {
     // [OUT-09]
-    let world = world();
+    let world = world().await;
     world.tell("o", json!({ "n": 1 }), &["a"]).await;
     let channel = Scripted::new("a", Repeats::Removed, &[retry(), delivered()]);
     let relay = world.relay(vec![channel.clone()]);
@@ -110,7 +110,7 @@ async fn a_row_that_waits_for_its_retry_holds_back_its_object_only() {
 #[tokio::test]
 async fn a_wrong_setting_refuses_one_message_and_keeps_the_others() {
     // [OUT-12]
-    let world = world();
+    let world = world().await;
     world.tell_many(5, "a").await;
     let wrong = Outcome::Refused { cause: "HTTP 401".into(), reach: Reach::Channel };
     let pace = relay::Pace { parallel: 1, burst: 9, every: std::time::Duration::ZERO };
@@ -122,7 +122,7 @@ async fn a_wrong_setting_refuses_one_message_and_keeps_the_others() {
 
 #[tokio::test]
 async fn a_destination_without_a_channel_waits_and_is_counted() {
-    let world = world();
+    let world = world().await;
     world.tell("o", issued("o"), &["mail", "a"]).await;
     let relay = world.relay(vec![Scripted::new("a", Repeats::Shown, &[delivered()])]);
     let turn = relay.turn().await.unwrap();
@@ -132,7 +132,7 @@ async fn a_destination_without_a_channel_waits_and_is_counted() {
 
 #[tokio::test]
 async fn a_damaged_row_dies_alone() {
-    let world = world();
+    let world = world().await;
     world.tell_many(2, "a").await;
     world.tamper("update outbox set payload = '{' where object_id = 'a_0'", vec![]).await;
     let turn = world.relay(vec![Scripted::new("a", Repeats::Shown, &[delivered()])]).turn().await.unwrap();

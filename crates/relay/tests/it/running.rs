@@ -9,7 +9,7 @@ use crate::world::{Scripted, delivered, issued, refused, world};
 
 #[tokio::test]
 async fn a_nudge_wakes_the_relay_and_a_stop_waits_for_what_is_sent() {
-    let world = world();
+    let world = world().await;
     let channel = Scripted::new("a", Repeats::Shown, &[delivered()]).shut();
     let handle =
         Relay::start(world.door.clone(), world.clock.clone(), vec![channel.clone()], Settings::default());
@@ -24,7 +24,7 @@ async fn a_nudge_wakes_the_relay_and_a_stop_waits_for_what_is_sent() {
 
 #[tokio::test]
 async fn a_stop_has_its_bound() {
-    let world = world();
+    let world = world().await;
     world.tell("o", issued("o"), &["a"]).await;
     let channel = Scripted::new("a", Repeats::Shown, &[delivered()]).shut();
     let settings = Settings { stop_within: Duration::from_millis(30), ..Settings::default() };
@@ -36,7 +36,7 @@ async fn a_stop_has_its_bound() {
 
 #[tokio::test]
 async fn a_channel_that_hangs_delays_no_other() {
-    let world = world();
+    let world = world().await;
     let hanging = Scripted::new("a", Repeats::Shown, &[delivered()]).shut();
     let quick = Scripted::new("b", Repeats::Shown, &[delivered()]);
     let channels: Vec<std::sync::Arc<dyn relay::Channel>> = vec![hanging.clone(), quick.clone()];
@@ -52,7 +52,7 @@ async fn a_channel_that_hangs_delays_no_other() {
 
 #[tokio::test]
 async fn the_numbers_tell_what_waits_and_what_is_held() {
-    let world = world();
+    let world = world().await;
     world.tell_many(3, "a").await;
     world.tamper("update outbox_deliveries set status = 'dead' where id = 1", vec![]).await;
     let relay = world.relay(vec![Scripted::new("a", Repeats::Shown, &[delivered()])]);
@@ -68,7 +68,7 @@ async fn the_numbers_tell_what_waits_and_what_is_held() {
 async fn the_numbers_are_exported_under_their_names() {
     let recorder = PrometheusBuilder::new().build_recorder();
     let _guard = metrics::set_default_local_recorder(&recorder);
-    let world = world();
+    let world = world().await;
     world.tell_many(2, "a").await;
     world.tell("o", issued("o"), &["mail"]).await;
     let channel = Scripted::new("a", Repeats::Shown, &[delivered(), refused()]);

@@ -12,7 +12,7 @@ const PACE: Pace = Pace { parallel: 8, burst: 8, every: Duration::ZERO };
 #[tokio::test]
 async fn after_an_outage_the_backlog_goes_out_bounded_and_soon() {
     // [OUT-13]: five minutes down with 500 messages.
-    let world = world();
+    let world = world().await;
     world.tell_many(500, "a").await;
     let channel = Scripted::paced("a", Repeats::Removed, &[retry()], PACE);
     let relay = world.relay(vec![channel.clone()]);
@@ -30,7 +30,7 @@ async fn after_an_outage_the_backlog_goes_out_bounded_and_soon() {
 #[tokio::test]
 async fn gaps_of_one_message_grow_and_differ_by_chance() {
     // [OUT-13]
-    let world = world();
+    let world = world().await;
     for object in ["a", "b"] {
         world.tell(object, issued(object), &["a"]).await;
     }
@@ -53,7 +53,7 @@ async fn gaps_of_one_message_grow_and_differ_by_chance() {
 async fn a_told_wait_is_kept_by_the_whole_channel_and_by_no_other() {
     // [OUT-12]: 5 s, 3600 s, and far more than the cap.
     for (told, kept) in [(5, 5), (3_600, 3_600), (90_000, 3_600)] {
-        let world = world();
+        let world = world().await;
         world.tell("a", issued("a"), &["a", "b"]).await;
         let wait = Outcome::Retry { cause: "429".into(), after: Some(Duration::from_secs(told)) };
         let told = Scripted::paced("a", Repeats::Shown, &[wait, delivered()], PACE);
@@ -75,7 +75,7 @@ async fn a_told_wait_is_kept_by_the_whole_channel_and_by_no_other() {
 
 #[tokio::test]
 async fn a_rate_is_kept_after_a_burst() {
-    let world = world();
+    let world = world().await;
     world.tell_many(6, "a").await;
     let pace = Pace { parallel: 1, burst: 2, every: Duration::from_secs(1) };
     let channel = Scripted::paced("a", Repeats::Shown, &[delivered()], pace);
@@ -89,7 +89,7 @@ async fn a_rate_is_kept_after_a_burst() {
 
 #[tokio::test]
 async fn an_unclear_end_counts_as_a_failure_of_the_channel() {
-    let world = world();
+    let world = world().await;
     world.tell_many(40, "a").await;
     let lost = Outcome::Uncertain { cause: "no answer".into() };
     let pace = Pace { parallel: 1, ..PACE };

@@ -50,7 +50,7 @@ impl<'a> MakeWriter<'a> for Captured {
 async fn the_token_is_in_no_log_and_no_row() {
     // [SEC-09]: each way to fail, at trace level, with answers that repeat the token.
     let (captured, _guard) = Captured::start();
-    let world = world();
+    let world = world().await;
     let stub = Stub::start(&[Reply::Ok]).await;
     let echo = format!("Unauthorized: {TOKEN} in /bot{TOKEN}/sendMessage, CANARY_TG-secret_half");
     let statuses =
@@ -76,7 +76,7 @@ async fn the_token_is_in_no_log_and_no_row() {
 #[tokio::test]
 async fn the_log_channel_writes_one_line_under_the_name_of_the_specification() {
     let (captured, _guard) = Captured::start();
-    let world = world();
+    let world = world().await;
     for (object, kind) in [("a", "issued"), ("b", "duplicate")] {
         let mut payload = issued("av_evt_1\nforged line");
         payload["kind"] = json!(kind);

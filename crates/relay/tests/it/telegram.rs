@@ -9,7 +9,7 @@ use crate::world::{World, issued, world};
 
 /// One message to a Telegram that answers so, and the ways it ended in `rounds` rounds a minute apart.
 async fn told(replies: &[Reply], rounds: usize) -> (World, Arc<Stub>) {
-    let world = world();
+    let world = world().await;
     let stub = Stub::start(replies).await;
     world.tell("o", issued("av_evt_1"), &["telegram"]).await;
     let relay = world.relay(vec![Arc::new(stub.hasty())]);
@@ -39,7 +39,7 @@ async fn a_lost_answer_is_held_and_a_refused_connection_is_tried_again() {
         assert_eq!((row.state, row.attempt, stub.count()), (State::Uncertain, 1, 1), "{reply:?}");
         assert!(row.error.unwrap().contains("may have arrived"), "{reply:?}");
     }
-    let world = world();
+    let world = world().await;
     world.tell("o", issued("o"), &["telegram"]).await;
     let relay = world.relay(vec![Arc::new(telegram("http://127.0.0.1:1"))]);
     assert_eq!(relay.turn().await.unwrap().retried, 1);
@@ -52,7 +52,7 @@ async fn a_lost_answer_is_held_and_a_refused_connection_is_tried_again() {
 #[tokio::test]
 async fn hostile_values_are_sent_escaped_and_short_enough() {
     // [OUT-11]
-    let world = world();
+    let world = world().await;
     let stub = Stub::start(&[Reply::Strict]).await;
     let hostile =
         ["A_B*[x](y)~`>#+-=|{}.!\\", "ends in \\", "_", "🎉🎉", "\u{200F}سلام", "   ", "<b>&amp;</i>"];
@@ -88,7 +88,7 @@ async fn a_moved_group_gets_it_once_more_at_its_new_id_and_keeps_it() {
     // [OUT-12]
     let words = "Bad Request: group chat was upgraded to a supergroup chat";
     let moved = Reply::error(400, words, &json!({ "migrate_to_chat_id": -1_001_234_567_890_i64 }));
-    let world = world();
+    let world = world().await;
     let stub = Stub::start(&[moved.clone(), Reply::Ok]).await;
     for object in ["a", "b"] {
         world.tell(object, issued(object), &["telegram"]).await;
@@ -124,7 +124,7 @@ async fn permanent_answers_end_in_a_visible_state_after_one_request() {
 async fn too_many_requests_waits_as_told_or_half_a_minute() {
     // [OUT-12]
     for (parameter, seconds) in [(json!(5), 5), (json!(3600), 3_600), (json!("abc"), 30), (Json::Null, 30)] {
-        let world = world();
+        let world = world().await;
         let reply = Reply::error(429, "Too Many Requests", &json!({ "retry_after": parameter }));
         let stub = Stub::start(&[reply, Reply::Ok]).await;
         world.tell("o", issued("o"), &["telegram"]).await;
@@ -147,7 +147,7 @@ async fn a_redirect_is_not_followed() {
 async fn https_speaks_tls_and_a_server_that_does_not_is_no_connection() {
     let stub = Stub::start(&[Reply::Ok]).await;
     let channel = telegram(&stub.address.replace("http:", "https:"));
-    let world = world();
+    let world = world().await;
     world.tell("o", issued("o"), &["telegram"]).await;
     assert_eq!(world.relay(vec![Arc::new(channel)]).turn().await.unwrap().retried, 1);
     assert_eq!(stub.count(), 0);

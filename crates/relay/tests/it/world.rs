@@ -22,12 +22,12 @@ pub(crate) struct World {
     _folder: TempDir,
 }
 
-pub(crate) fn world() -> World {
+pub(crate) async fn world() -> World {
     let folder = tempfile::tempdir().unwrap();
     let clock = Arc::new(MovableClock::at(1_772_358_554));
-    let settings = store::Settings::new(folder.path());
-    let store = Store::open(&settings, &[store::migration::CORE], clock.clone()).unwrap();
-    let door = Door::new(Arc::new(store), Arc::new(CountingRandom::default()));
+    let settings = testkit::postgres::settings(folder.path());
+    let store = Store::open(&settings, &[store::migration::CORE], clock.clone()).await.unwrap();
+    let door = Door::new(store, Arc::new(CountingRandom::default()));
     World { door, clock, _folder: folder }
 }
 

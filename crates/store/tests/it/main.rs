@@ -1,18 +1,13 @@
-//! Tests of the store through its public API, on real files.
+//! Tests of the store through its public API, on the real engine.
+//!
+//! `contract` runs on both engines, as the environment says (`testkit::postgres`); the other modules hold
+//! what only one of them has.
 
 #[cfg(test)]
-mod copies;
+mod contract;
 #[cfg(test)]
-mod folder;
+mod only_postgres;
 #[cfg(test)]
-mod full;
-#[cfg(test)]
-mod groups;
-#[cfg(test)]
-mod reads;
+mod only_sqlite;
 #[cfg(test)]
 mod scene;
-#[cfg(test)]
-mod schema;
-#[cfg(test)]
-mod statements;

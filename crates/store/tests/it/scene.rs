@@ -1,4 +1,4 @@
-//! A store on a folder of its own, and submissions as closures.
+//! A store of a test's own, and submissions as closures.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,46 +6,54 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use kernel::Time;
 use store::migration::{Chain, File};
-use store::{Error, Query, Row, Settings, Store, Work, Write, Written, values};
+use store::{Error, Lock, Query, Row, Store, Work, Write, Written, values};
 use tempfile::TempDir;
 use testkit::MovableClock;
+use testkit::postgres;
 use tokio::sync::oneshot;
 
 /// A table with a unique name, and one that only grows.
 pub(crate) const NOTES: Chain = Chain {
     name: "notes",
-    files: &[File {
-        name: "notes_v1",
-        sql: "create table notes (id {pk}, name text not null unique, body {bytes}, version integer not null default 1) {strict};
-              create table growth (id {pk}, note integer not null references notes (id)) {strict};
-              {append_only growth}",
-    }],
+    files: &[File::new(
+        "notes_v1",
+        "create table notes (id {pk}, name text not null unique, body {bytes}, version {int} not null default 1,
+           at {time}, flag {flag}, json {json}, money {money}, address {inet}) {strict};
+         create table growth (id {pk}, note {int} not null references notes (id)) {strict};
+         {append_only growth}",
+    )],
 };
 
 pub(crate) struct Scene {
-    pub(crate) store: Arc<Store>,
+    pub(crate) store: Store,
     pub(crate) folder: TempDir,
 }
 
-pub(crate) fn scene() -> Scene {
+pub(crate) async fn scene() -> Scene {
     let folder = tempfile::tempdir().unwrap();
-    Scene { store: Arc::new(open(folder.path(), &[NOTES]).unwrap()), folder }
+    Scene { store: open(folder.path(), &[NOTES]).await.unwrap(), folder }
 }
 
-pub(crate) fn open(folder: &Path, chains: &[Chain]) -> Result<Store, Error> {
-    Store::open(&Settings::new(folder), chains, Arc::new(MovableClock::at(1000)))
+/// Opens the store of `folder` on the engine that the suite runs on.
+pub(crate) async fn open(folder: &Path, chains: &[Chain]) -> Result<Store, Error> {
+    Store::open(&postgres::settings(folder), chains, Arc::new(MovableClock::at(1000))).await
 }
 
 type Plan = Box<dyn FnOnce(Vec<Vec<Row>>, Time) -> Result<Vec<Write>, Error> + Send>;
 pub(crate) type End = Result<Written, Error>;
 
 struct Job {
+    lock: Lock,
     reads: Vec<Query>,
     plan: Option<Plan>,
     answer: oneshot::Sender<End>,
 }
 
 impl Work for Job {
+    fn lock(&self) -> Lock {
+        self.lock
+    }
+
     fn reads(&mut self) -> Vec<Query> {
         std::mem::take(&mut self.reads)
     }
@@ -60,14 +68,23 @@ impl Work for Job {
 }
 
 impl Scene {
-    /// Hands a closure to the writer.
+    /// Hands a closure to the engine.
     pub(crate) fn plan(
         &self,
         reads: Vec<Query>,
         plan: impl FnOnce(Vec<Vec<Row>>, Time) -> Result<Vec<Write>, Error> + Send + 'static,
     ) -> oneshot::Receiver<End> {
+        self.locked(Lock::None, reads, plan)
+    }
+
+    pub(crate) fn locked(
+        &self,
+        lock: Lock,
+        reads: Vec<Query>,
+        plan: impl FnOnce(Vec<Vec<Row>>, Time) -> Result<Vec<Write>, Error> + Send + 'static,
+    ) -> oneshot::Receiver<End> {
         let (answer, answered) = oneshot::channel();
-        self.store.enqueue(Box::new(Job { reads, plan: Some(Box::new(plan)), answer }));
+        self.store.enqueue(Box::new(Job { lock, reads, plan: Some(Box::new(plan)), answer }));
         answered
     }
 
@@ -79,7 +96,8 @@ impl Scene {
         self.enqueue(writes).await.unwrap()
     }
 
-    /// Holds the writer inside a transaction until released: what is enqueued meanwhile is one group.
+    /// Holds a transaction open until released, on a thread of the engine: what is enqueued meanwhile on
+    /// the embedded engine is one group.
     pub(crate) fn hold(&self) -> Hold {
         let (started, begun): (Sender<()>, Receiver<()>) = channel();
         let (release, released): (Sender<()>, Receiver<()>) = channel();
@@ -99,7 +117,7 @@ impl Scene {
     }
 }
 
-/// Lets the writer go on when dropped.
+/// Lets the transaction go on when dropped.
 pub(crate) struct Hold {
     _release: Sender<()>,
     _end: oneshot::Receiver<End>,
@@ -120,4 +138,32 @@ pub(crate) fn setup_text<T>(opened: Result<T, Error>) -> String {
         Err(other) => panic!("another error: {other}"),
         Ok(_) => panic!("it opened"),
     }
+}
+
+/// The whole schema and its registry, as the engine itself tells it.
+pub(crate) fn dump(folder: &Path) -> Vec<String> {
+    let Some(database) = postgres::beside(folder) else {
+        let connection = rusqlite::Connection::open(folder.join(store::FILE)).unwrap();
+        let sql = "select coalesce(sql, name) from sqlite_schema union all select name || checksum || applied_at from schema_migrations";
+        let mut statement = connection.prepare(sql).unwrap();
+        let lines = statement.query_map([], |row| row.get(0)).unwrap();
+        return lines.collect::<Result<_, _>>().unwrap();
+    };
+    let columns = "select table_name || ' ' || column_name || ' ' || data_type || coalesce('(' || numeric_precision::text || ',' || numeric_scale::text || ')', '')
+        || case when is_nullable = 'NO' then ' not null' else '' end || case when is_identity = 'YES' then ' identity' else '' end
+        || coalesce(' default ' || column_default, '')
+        from information_schema.columns where table_schema = 'public' order by table_name, ordinal_position";
+    let others = "select indexdef from pg_indexes where schemaname = 'public' order by indexname";
+    let rules = "select conrelid::regclass::text || ' ' || pg_get_constraintdef(oid) from pg_constraint where connamespace = 'public'::regnamespace order by 1";
+    let triggers = "select pg_get_triggerdef(oid) from pg_trigger where not tgisinternal order by 1";
+    let registry = "select name || checksum || applied_at from schema_migrations order by name";
+    let exists = postgres::rows(&database.direct, "select to_regclass('schema_migrations') is not null");
+    let mut lines: Vec<String> = [columns, others, rules, triggers]
+        .iter()
+        .flat_map(|sql| postgres::rows(&database.direct, sql))
+        .collect();
+    if exists == ["t"] {
+        lines.extend(postgres::rows(&database.direct, registry));
+    }
+    lines
 }

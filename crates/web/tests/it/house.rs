@@ -83,10 +83,10 @@ impl House {
     pub(crate) async fn changed(policy: Policy, change: impl FnOnce(State) -> State) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let clock = Arc::new(MovableClock::at(NOW));
-        let settings = store::Settings::new(folder.path().join("data"));
+        let settings = testkit::postgres::settings(&folder.path().join("data"));
         let chains = [store::migration::CORE, store::migration::CERTIFY];
-        let store = Store::open(&settings, &chains, clock.clone()).expect("a store");
-        let door = Door::new(Arc::new(store), Arc::new(CountingRandom::default()));
+        let store = Store::open(&settings, &chains, clock.clone()).await.expect("a store");
+        let door = Door::new(store, Arc::new(CountingRandom::default()));
         let shelf = Shelf::open(&folder.path().join("deliveries")).expect("a shelf");
         let keys = Folder::new(folder.path().join("keys"), None);
         let settings = certify_settings(policy);

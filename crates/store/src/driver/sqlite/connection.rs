@@ -5,6 +5,7 @@ use std::path::Path;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ErrorCode, OpenFlags, Statement, ToSql};
 
+use crate::dialect::Dialect;
 use crate::error::{Error, Raise, RaiseKind};
 use crate::statement::{Expect, Query, Write};
 use crate::value::{Row, Value};
@@ -124,7 +125,7 @@ fn prepare<'c>(
     name: &'static str,
     sql: &str,
 ) -> Result<rusqlite::CachedStatement<'c>, Error> {
-    let statement = connection.prepare_cached(sql).map_err(|e| running(name, &e))?;
+    let statement = connection.prepare_cached(&Dialect::Sqlite.render(sql)).map_err(|e| running(name, &e))?;
     if !in_order(&statement) {
         let cause = "parameters must appear first in the order $1, $2, ...".into();
         return Err(Error::Statement { name, cause });
@@ -183,6 +184,7 @@ impl ToSql for Value {
         Ok(ToSqlOutput::Borrowed(match self {
             Self::Null => ValueRef::Null,
             Self::Int(int) => ValueRef::Integer(*int),
+            Self::Time(time) => ValueRef::Integer(time.micros()),
             Self::Text(text) => ValueRef::Text(text.as_bytes()),
             Self::Bytes(bytes) => ValueRef::Blob(bytes),
         }))

@@ -3,16 +3,19 @@
 
 mod connection;
 mod reader;
+mod schema;
 mod writer;
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use kernel::Clock;
 
+use crate::driver::Driver;
 use crate::error::Error;
-use crate::migration::{self, Chain};
+use crate::migration::Chain;
 use crate::statement::Query;
 use crate::value::Row;
 use crate::work::Work;
@@ -24,7 +27,7 @@ pub const LOCK: &str = "state.lock";
 
 /// How to open the embedded store.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct Sqlite {
     /// Folder that holds [`FILE`] and [`LOCK`]. Made when missing.
     pub folder: PathBuf,
     /// Page cache of the writer in KiB; each reader takes a quarter of it.
@@ -33,7 +36,7 @@ pub struct Settings {
     pub readers: usize,
 }
 
-impl Settings {
+impl Sqlite {
     /// The defaults for a folder: 24 MiB page cache for the writer, two readers with 6 MiB each.
     #[must_use]
     pub fn new(folder: impl Into<PathBuf>) -> Self {
@@ -41,9 +44,9 @@ impl Settings {
     }
 }
 
-/// The open store. Cheap to share; closes its threads when the last owner drops it.
+/// The open engine. Closes its threads when it is dropped.
 #[derive(Debug)]
-pub struct Store {
+pub(crate) struct Engine {
     // Dropped in this order: the writer's connection goes last and takes the write-ahead file with it, so
     // that a stopped server leaves one whole file.
     readers: reader::Readers,
@@ -52,69 +55,42 @@ pub struct Store {
     _lock: File,
 }
 
-impl Store {
-    /// Opens the store, takes the folder's lock and brings the schema up to `chains`.
-    ///
-    /// # Errors
-    /// [`Error::Setup`] when the folder can't be written, another server holds it, or the database is
-    /// newer than this program; it says which and what to do.
-    pub fn open(settings: &Settings, chains: &[Chain], clock: Arc<dyn Clock>) -> Result<Self, Error> {
+impl Engine {
+    pub(crate) fn open(settings: &Sqlite, chains: &[Chain], clock: Arc<dyn Clock>) -> Result<Self, Error> {
         let folder = &settings.folder;
         std::fs::create_dir_all(folder)
             .map_err(|cause| setup(&format!("the data folder can't be made: {cause}"), folder))?;
         let lock = lock_folder(folder)?;
         let path = folder.join(FILE);
         let mut connection = connection::open_writer(&path, settings.cache_kib)?;
-        migration::run(&mut connection, chains, clock.now())?;
+        schema::run(&mut connection, chains, clock.now())?;
         let readers = reader::Readers::start(&path, settings.readers.max(1), settings.cache_kib / 4)?;
         let writer = writer::Writer::start(connection, clock)?;
         Ok(Self { readers, writer, path, _lock: lock })
     }
+}
 
-    /// Hands a submission to the writer. The crate `door` is the only caller: a check in `cargo xtask
-    /// tidy` proves it.
-    pub fn enqueue(&self, work: Box<dyn Work>) {
+#[async_trait]
+impl Driver for Engine {
+    fn enqueue(&self, work: Box<dyn Work>) {
         self.writer.enqueue(work);
     }
 
-    /// Submissions that wait for the writer.
-    #[must_use]
-    pub fn waiting(&self) -> usize {
-        self.writer.waiting()
-    }
-
-    /// Runs one read on the newest committed state.
-    ///
-    /// # Errors
-    /// [`Error::Unavailable`] when the file can't be read, [`Error::Statement`] for a wrong statement.
-    pub async fn query(&self, query: Query) -> Result<Vec<Row>, Error> {
-        let mut rows = self.queries(vec![query]).await?;
-        Ok(rows.pop().unwrap_or_default())
-    }
-
-    /// Runs several reads on one and the same committed state.
-    ///
-    /// # Errors
-    /// As [`Store::query`].
-    pub async fn queries(&self, queries: Vec<Query>) -> Result<Vec<Vec<Row>>, Error> {
+    async fn queries(&self, queries: Vec<Query>) -> Result<Vec<Vec<Row>>, Error> {
         self.readers.run(queries).await
     }
 
-    /// Copies the whole committed state into a new file, while writes go on.
-    ///
-    /// # Errors
-    /// [`Error::Setup`] when the target exists or can't be written.
-    pub async fn copy_to(&self, target: PathBuf) -> Result<(), Error> {
+    fn waiting(&self) -> usize {
+        self.writer.waiting()
+    }
+
+    async fn copy_to(&self, target: PathBuf) -> Result<(), Error> {
         let path = self.path.clone();
         let copied = tokio::task::spawn_blocking(move || connection::copy(&path, &target)).await;
         copied.unwrap_or_else(|panic| Err(Error::Setup(format!("the copy stopped: {panic}"))))
     }
 
-    /// What the engine itself finds wrong with its file; empty when all is well.
-    ///
-    /// # Errors
-    /// As [`Store::query`].
-    pub async fn integrity(&self) -> Result<Vec<String>, Error> {
+    async fn integrity(&self) -> Result<Vec<String>, Error> {
         let path = self.path.clone();
         // A connection of its own: the check reads the whole file, and the readers are for short reads.
         let checked = tokio::task::spawn_blocking(move || connection::check(&path)).await;
@@ -129,9 +105,7 @@ impl Store {
         Ok(found)
     }
 
-    /// Size of the write-ahead file in bytes, for metrics.
-    #[must_use]
-    pub fn log_bytes(&self) -> u64 {
+    fn log_bytes(&self) -> u64 {
         std::fs::metadata(self.path.with_extension("db-wal")).map_or(0, |meta| meta.len())
     }
 }

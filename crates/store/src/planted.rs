@@ -1,5 +1,6 @@
 //! Bugs on purpose. With the feature `planted-bugs` (never in a release) the environment variable
-//! `ONCESEAL_PLANTED_BUG` switches one of them on, to prove that the crash and race runs catch it.
+//! `ONCESEAL_PLANTED_BUG` switches one of them on, to prove that the crash, race, fault and simulation
+//! runs catch it.
 
 /// Whether the named bug is switched on. Always `false` without the feature.
 #[must_use]

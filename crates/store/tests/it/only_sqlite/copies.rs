@@ -8,8 +8,7 @@ use crate::scene::{Scene, insert, insert_bytes, open, scene, setup_text};
 
 #[tokio::test]
 async fn a_copy_under_load_holds_everything_acknowledged_before_it_and_is_whole() {
-    let Scene { store, folder } = scene();
-    let scene = Arc::new(Scene { store, folder });
+    let scene = Arc::new(scene().await);
     let writing = {
         let scene = Arc::clone(&scene);
         tokio::spawn(async move {
@@ -22,7 +21,7 @@ async fn a_copy_under_load_holds_everything_acknowledged_before_it_and_is_whole(
         scene.write(vec![insert(&format!("before-{round}"))]).await.unwrap();
         let other = tempfile::tempdir().unwrap();
         scene.store.copy_to(other.path().join(store::FILE)).await.unwrap();
-        let copy = open(other.path(), &[crate::scene::NOTES]).unwrap();
+        let copy = open(other.path(), &[crate::scene::NOTES]).await.unwrap();
         let found =
             copy.query(Query::new("notes", "select count(*) from notes where name like 'before-%'", vec![]));
         assert_eq!(found.await.unwrap()[0].int(0), Ok(i64::try_from(round + 1).unwrap()));
@@ -33,7 +32,7 @@ async fn a_copy_under_load_holds_everything_acknowledged_before_it_and_is_whole(
 
 #[tokio::test]
 async fn a_copy_never_replaces_a_file() {
-    let scene = scene();
+    let scene = scene().await;
     let target = scene.folder.path().join("copy.db");
     std::fs::write(&target, "precious").unwrap();
     assert!(setup_text(scene.store.copy_to(target.clone()).await).contains("give a new name"));
@@ -42,7 +41,7 @@ async fn a_copy_never_replaces_a_file() {
 
 #[tokio::test]
 async fn a_copy_into_a_missing_folder_says_so_and_leaves_nothing() {
-    let scene = scene();
+    let scene = scene().await;
     let target = scene.folder.path().join("missing").join("copy.db");
     setup_text(scene.store.copy_to(target.clone()).await);
     assert!(!target.exists());
@@ -50,20 +49,20 @@ async fn a_copy_into_a_missing_folder_says_so_and_leaves_nothing() {
 
 #[tokio::test]
 async fn a_whole_file_has_nothing_to_report() {
-    let scene = scene();
+    let scene = scene().await;
     scene.write(vec![insert("a")]).await.unwrap();
     assert_eq!(scene.store.integrity().await, Ok(vec![]));
 }
 
 #[tokio::test]
 async fn a_row_without_its_parent_is_reported_by_its_table() {
-    let scene = scene();
+    let scene = scene().await;
     scene.write(vec![insert("a")]).await.unwrap();
     let Scene { store, folder } = scene;
     drop(store);
     let raw = rusqlite::Connection::open(folder.path().join(store::FILE)).unwrap();
     raw.execute_batch("pragma foreign_keys = off; insert into growth (note) values (77)").unwrap();
     drop(raw);
-    let store = open(folder.path(), &[crate::scene::NOTES]).unwrap();
+    let store = open(folder.path(), &[crate::scene::NOTES]).await.unwrap();
     assert_eq!(store.integrity().await, Ok(vec!["growth".to_owned()]));
 }

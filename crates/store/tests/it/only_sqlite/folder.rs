@@ -27,39 +27,42 @@ fn said(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-#[test]
-fn a_second_store_on_the_folder_is_refused_in_the_same_program() {
-    let scene = scene();
-    assert!(setup_text(open(scene.folder.path(), &[NOTES])).contains("another server uses this data folder"));
+#[tokio::test]
+async fn a_second_store_on_the_folder_is_refused_in_the_same_program() {
+    let scene = scene().await;
+    assert!(
+        setup_text(open(scene.folder.path(), &[NOTES]).await)
+            .contains("another server uses this data folder")
+    );
     assert_eq!(is_locked(scene.folder.path()), Ok(true));
 }
 
-#[test]
-fn a_second_store_on_the_folder_is_refused_in_another_program() {
-    const NAME: &str = "folder::a_second_store_on_the_folder_is_refused_in_another_program";
+#[tokio::test]
+async fn a_second_store_on_the_folder_is_refused_in_another_program() {
+    const NAME: &str = "only_sqlite::folder::a_second_store_on_the_folder_is_refused_in_another_program";
     if let Some(folder) = given_folder() {
         assert_eq!(is_locked(&folder), Ok(true));
-        println!("refused: {}", setup_text(open(&folder, &[NOTES])));
+        println!("refused: {}", setup_text(open(&folder, &[NOTES]).await));
         return;
     }
-    let scene = scene();
+    let scene = scene().await;
     let output = elsewhere(NAME, scene.folder.path(), |_| {});
     assert!(output.status.success(), "{}", said(&output));
     assert!(said(&output).contains("refused: another server uses this data folder"), "{}", said(&output));
 }
 
 /// In a process of its own: a lock lives on for a moment in every child that another test starts.
-#[test]
-fn a_closed_or_refused_store_frees_its_folder_at_once() {
-    const NAME: &str = "folder::a_closed_or_refused_store_frees_its_folder_at_once";
+#[tokio::test]
+async fn a_closed_or_refused_store_frees_its_folder_at_once() {
+    const NAME: &str = "only_sqlite::folder::a_closed_or_refused_store_frees_its_folder_at_once";
     if let Some(folder) = given_folder() {
         for _ in 0..20 {
-            open(&folder, &[NOTES]).unwrap();
+            open(&folder, &[NOTES]).await.unwrap();
             assert_eq!(is_locked(&folder), Ok(false));
             assert!(!folder.join("state.db-wal").exists(), "every connection is closed");
         }
         std::fs::write(folder.join(FILE), "this is no database, whatever its name says").unwrap();
-        setup_text(open(&folder, &[NOTES]));
+        setup_text(open(&folder, &[NOTES]).await);
         assert_eq!(is_locked(&folder), Ok(false));
         return;
     }
@@ -90,11 +93,11 @@ fn set_mode(path: &Path, mode: u32) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
 }
 
-#[test]
-fn a_read_only_folder_is_named_with_its_setting() {
-    const NAME: &str = "folder::a_read_only_folder_is_named_with_its_setting";
+#[tokio::test]
+async fn a_read_only_folder_is_named_with_its_setting() {
+    const NAME: &str = "only_sqlite::folder::a_read_only_folder_is_named_with_its_setting";
     if let Some(folder) = given_folder() {
-        println!("refused: {}", setup_text(open(&folder, &[NOTES])));
+        println!("refused: {}", setup_text(open(&folder, &[NOTES]).await));
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -104,15 +107,15 @@ fn a_read_only_folder_is_named_with_its_setting() {
     assert!(text.contains("the data folder can't be written") && text.contains("storage.folder"), "{text}");
 }
 
-#[test]
-fn a_read_only_database_file_is_refused_at_the_start() {
-    const NAME: &str = "folder::a_read_only_database_file_is_refused_at_the_start";
+#[tokio::test]
+async fn a_read_only_database_file_is_refused_at_the_start() {
+    const NAME: &str = "only_sqlite::folder::a_read_only_database_file_is_refused_at_the_start";
     if let Some(folder) = given_folder() {
-        println!("refused: {}", setup_text(open(&folder, &[NOTES])));
+        println!("refused: {}", setup_text(open(&folder, &[NOTES]).await));
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    open(folder.path(), &[NOTES]).unwrap();
+    open(folder.path(), &[NOTES]).await.unwrap();
     set_mode(folder.path(), 0o777);
     set_mode(&folder.path().join(LOCK), 0o666);
     set_mode(&folder.path().join(FILE), 0o444);
@@ -120,23 +123,23 @@ fn a_read_only_database_file_is_refused_at_the_start() {
     assert!(text.contains("the database file can't be written"), "{text}");
 }
 
-#[test]
-fn a_file_where_the_folder_should_be_is_named_with_its_setting() {
+#[tokio::test]
+async fn a_file_where_the_folder_should_be_is_named_with_its_setting() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("state");
     std::fs::write(&file, "").unwrap();
-    assert!(setup_text(open(&file, &[NOTES])).contains("storage.folder"));
+    assert!(setup_text(open(&file, &[NOTES]).await).contains("storage.folder"));
 }
 
-#[test]
-fn a_missing_folder_is_made_with_its_parents() {
+#[tokio::test]
+async fn a_missing_folder_is_made_with_its_parents() {
     let place = tempfile::tempdir().unwrap();
-    open(&place.path().join("a/b/c"), &[NOTES]).unwrap();
+    open(&place.path().join("a/b/c"), &[NOTES]).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_stranger_that_holds_the_database_makes_submissions_fail_in_bounded_time() {
-    let scene = scene();
+    let scene = scene().await;
     let stranger = rusqlite::Connection::open(scene.folder.path().join(FILE)).unwrap();
     stranger.execute_batch("begin immediate; insert into notes (name) values ('stranger')").unwrap();
     let end = scene.write(vec![insert("a")]).await;

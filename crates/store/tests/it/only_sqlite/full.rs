@@ -17,7 +17,7 @@ async fn limit_pages(scene: &Scene, pages: u32) {
 
 #[tokio::test]
 async fn a_full_database_refuses_and_the_same_writer_goes_on_when_there_is_room() {
-    let scene = scene();
+    let scene = scene().await;
     limit_pages(&scene, 40).await;
     let mut kept = Vec::new();
     let mut refused = 0;
@@ -42,7 +42,7 @@ async fn a_full_database_refuses_and_the_same_writer_goes_on_when_there_is_room(
 
 #[tokio::test]
 async fn a_group_that_runs_into_the_end_acknowledges_exactly_what_it_kept() {
-    let scene = scene();
+    let scene = scene().await;
     limit_pages(&scene, 40).await;
     let hold = scene.hold();
     let ends: Vec<_> = (0..100)
@@ -68,7 +68,8 @@ async fn a_group_that_runs_into_the_end_acknowledges_exactly_what_it_kept() {
 #[test]
 fn a_commit_that_cannot_be_written_is_undone_and_the_writer_needs_no_restart() {
     const CHILD: &str = "ONCESEAL_TEST_FILE_LIMIT";
-    const NAME: &str = "full::a_commit_that_cannot_be_written_is_undone_and_the_writer_needs_no_restart";
+    const NAME: &str =
+        "only_sqlite::full::a_commit_that_cannot_be_written_is_undone_and_the_writer_needs_no_restart";
     if std::env::var_os(CHILD).is_some() {
         return under_a_file_limit();
     }
@@ -93,7 +94,7 @@ fn limit_files(bytes: &str) {
 
 #[tokio::main(flavor = "current_thread")]
 async fn under_a_file_limit() {
-    let scene = scene();
+    let scene = scene().await;
     scene.write(vec![insert("before")]).await.unwrap();
     let log = scene.store.log_bytes();
     limit_files(&(log + 10_000).to_string());

@@ -1,0 +1,6 @@
+//! What every engine promises.
+
+mod groups;
+mod reads;
+mod schema;
+mod statements;
