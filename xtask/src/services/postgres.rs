@@ -32,8 +32,8 @@ pub(crate) const USER: &str = "onceseal";
 const STARTED_WITHIN: Duration = Duration::from_secs(120);
 /// How long a stop may take; a fast one writes a checkpoint and waits for standbys.
 const STOPPED_WITHIN: Duration = Duration::from_secs(60);
-/// How long the end of a server that nobody needs any more may take in order, before it is forced.
-const DROPPED_WITHIN: Duration = Duration::from_secs(3);
+/// How long the end of a server that nobody needs any more may take, before it is killed.
+const DROPPED_WITHIN: Duration = Duration::from_secs(6);
 /// How long a changed setting may take to be in force.
 const RELOADED_WITHIN: Duration = Duration::from_secs(20);
 /// How often another port is tried when somebody took it in the moment before the start.
@@ -366,10 +366,10 @@ impl Postgres {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        let in_order = self.stopped_within(Stop::Fast, DROPPED_WITHIN);
-        let at_once = in_order.or_else(|_| self.stopped_within(Stop::Immediate, DROPPED_WITHIN));
-        if at_once.is_err() {
-            // The last resort, and the last moment to say something: nobody is told of a drop.
+        // Not in order: that would write a checkpoint (seconds, where commits are synced) into files that
+        // are removed next.
+        if self.stopped_within(Stop::Immediate, DROPPED_WITHIN).is_err() {
+            // The last resort; nobody is told of a drop.
             let _ = self.kill9();
         }
         self.left.remove();
