@@ -14,22 +14,22 @@ use store::{Error, Query, Raise, Row, Value, Write, values};
 
 pub(crate) const TEST: Chain = Chain {
     name: "test",
-    files: &[File {
-        name: "test_v1",
-        sql: "create table test_records (
-                id {pk}, key text not null unique, amount integer,
+    files: &[File::new(
+        "test_v1",
+        "create table test_records (
+                id {pk}, key text not null unique, amount {int},
                 status text not null check (status in ('received', 'processing', 'processed', 'failed', 'orphaned')),
-                fingerprint {bytes} not null, claim_token {bytes}, attempt_no integer not null default 1,
-                locked_until {time}, response_code integer, response_body {json}, expires_at {time},
+                fingerprint {bytes} not null, claim_token {bytes}, attempt_no {int} not null default 1,
+                locked_until {time}, response_code {int}, response_body {json}, expires_at {time},
                 created_at {time} not null, updated_at {time} not null) {strict};
               create table test_steps (
-                event integer not null references test_records (id), name text not null, attempt_no integer not null,
+                event {int} not null references test_records (id), name text not null, attempt_no {int} not null,
                 result {bytes} not null, recorded_at {time} not null, primary key (event, name)) {strict_by_key};
-              create table test_effects (id {pk}, key text not null, amount integer not null) {strict};
+              create table test_effects (id {pk}, key text not null, amount {int} not null) {strict};
               create table test_names (name text primary key) {strict};
               create table test_arrivals (id {pk}, key text not null, same {flag} not null) {strict};
               create table test_failures (id {pk}, key text not null, cause text not null) {strict};",
-    }],
+    )],
 };
 
 pub(crate) static RECORDS: LazyLock<RecordTable> =

@@ -140,31 +140,6 @@ async fn a_taken_name_becomes_the_refusal_it_stands_for_and_is_replayed() {
 }
 
 #[tokio::test]
-async fn a_full_store_refuses_and_the_same_key_works_when_there_is_room() {
-    let scene = scene().await;
-    scene.done(add("before", 1)).await;
-    let pages = scene.count("pragma page_count").await;
-    scene.force(format!("pragma max_page_count = {pages}")).await;
-    let mut refused = 0;
-    for n in 0..400 {
-        match scene.door.submit(add(&format!("n{n}"), 1).now()).await {
-            Ok(answer) => drop(done(Ok(answer))),
-            Err(failure) => {
-                assert!(matches!(failure, Failure::Store(Error::Unavailable { .. })), "{failure}");
-                refused += 1;
-            }
-        }
-    }
-    assert!(refused > 0);
-    scene.force("pragma max_page_count = 1000000").await;
-    for n in 0..400 {
-        scene.done(add(&format!("n{n}"), 1)).await;
-    }
-    assert_eq!(scene.count("select count(*) from test_effects").await, 401);
-    assert_eq!(scene.count("select count(distinct key) from test_effects").await, 401);
-}
-
-#[tokio::test]
 async fn without_its_records_the_door_lets_nothing_through() {
     for command in [add("k", 5), add("k", 5).leased(30), add("k", 5).without_preparation()] {
         let scene = scene().await;
@@ -178,7 +153,8 @@ async fn without_its_records_the_door_lets_nothing_through() {
 
 #[tokio::test]
 async fn a_damaged_record_is_named_and_never_run_over() {
-    for damage in ["fingerprint = x'00'", "response_code = 70000", "response_body = null"] {
+    for damage in ["fingerprint = substr(fingerprint, 1, 1)", "response_code = 70000", "response_body = null"]
+    {
         let scene = scene().await;
         scene.done(add("k", 5)).await;
         scene.force(format!("update test_records set {damage}")).await;

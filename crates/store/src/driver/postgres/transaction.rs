@@ -35,8 +35,8 @@ pub(super) struct Transaction<'t> {
 
 impl Transaction<'_> {
     pub(super) async fn run(mut self) -> Result<Written, Fault> {
-        let first = lock(self.work.lock());
-        let reads = self.work.reads();
+        let asked = catch_unwind(AssertUnwindSafe(|| (lock(self.work.lock()), self.work.reads())));
+        let (first, reads) = asked.map_err(|_| Fault::Final(panicked()))?;
         let calls = std::iter::once(&first).chain(&reads).map(|query| (query.name, &query.sql, None));
         self.connection.ready(calls).await?;
         self.connection.at_rest = false;
@@ -45,9 +45,8 @@ impl Transaction<'_> {
             Err(fault) => return Err(self.roll_back(fault).await),
         };
         *self.planned = true;
-        let writes = catch_unwind(AssertUnwindSafe(|| self.work.writes(rows, now))).unwrap_or_else(|_| {
-            Err(Error::Statement { name: "submission", cause: "the command panicked".into() })
-        });
+        let writes = catch_unwind(AssertUnwindSafe(|| self.work.writes(rows, now)));
+        let writes = writes.unwrap_or_else(|_| Err(panicked()));
         let writes = match writes {
             Ok(writes) => writes,
             Err(error) => return Err(self.roll_back(Fault::Final(error)).await),
@@ -197,6 +196,10 @@ fn kept(answers: &[Result<Answer, Fault>]) -> Result<(), Fault> {
         Some(Ok(guard)) if guard.rows.len() == 1 => Ok(()),
         _ => Err(Fault::Final(Error::Statement { name: "guard", cause: "no row came back".into() })),
     }
+}
+
+fn panicked() -> Error {
+    Error::Statement { name: "submission", cause: "the command panicked".into() }
 }
 
 fn unknown(fault: Fault) -> Fault {
