@@ -35,6 +35,24 @@ const RECORDED_TYPE: &str = "ledger.statement.completed";
 /// Deliveries that share one second in their id, as a busy sender's do.
 const PER_SECOND: u64 = 5_000;
 
+/// Where a transfer has its key (a number of so many digits) and its account.
+const KEY: &str = "7777777777777777777";
+const ACCOUNT: &str = "777777";
+
+/// Accounts of transfers: numbered from the first, so many.
+pub(crate) const FIRST_ACCOUNT: u64 = 100_000;
+pub(crate) const ACCOUNTS: u64 = 100_000;
+
+/// What each transfer takes from its account.
+pub(crate) const AMOUNT: u64 = 100;
+
+/// The account of transfer `number`. The first [`ACCOUNTS`] transfers have one each, so that its balance
+/// tells how often they took effect.
+pub(crate) fn account(number: u64) -> u64 {
+    // A prime that is no factor of the count: each account's turn comes once a round.
+    FIRST_ACCOUNT + number.wrapping_mul(7_919) % ACCOUNTS
+}
+
 /// How the sender shows who it is.
 #[derive(Clone)]
 enum Proof {
@@ -50,6 +68,8 @@ enum Slot {
     Time,
     Number,
     Random,
+    Key,
+    Account,
 }
 
 /// One request, laid out; [`Delivery::numbered`] turns it into the n-th.
@@ -86,6 +106,27 @@ impl Delivery {
         let body = CHECKOUT.replace(CERTIFIED_TYPE, RECORDED_TYPE);
         let header = format!("Authorization: Bearer {INTERNAL_TOKEN}");
         Delivery::laid_out(to, "internal", &header, &body)
+    }
+
+    /// Transfers with an idempotency key: `path` may hold `{account}`, `headers` are whole lines.
+    ///
+    /// # Errors
+    /// Never: the places are in the text that is made here.
+    pub(crate) fn transfer(to: SocketAddr, path: &str, headers: &str) -> Result<Delivery> {
+        let body = format!(r#"{{"account":{ACCOUNT},"amount":{AMOUNT}}}"#);
+        let path = path.replace("{account}", ACCOUNT);
+        let text = format!(
+            "POST {path} HTTP/1.1\r\nHost: {to}\r\nUser-Agent: bench\r\nAccept: */*\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\nIdempotency-Key: {KEY}\r\n{headers}\r\n{body}",
+            body.len()
+        );
+        let key = text.find(KEY).context("the request has no key")?;
+        let accounts = text.match_indices(ACCOUNT).map(|(start, _)| start..start + ACCOUNT.len());
+        // The key's own digits look like an account's.
+        let apart = |place: &Range<usize>| place.end <= key || place.start >= key + KEY.len();
+        let mut slots: Vec<_> = accounts.filter(apart).map(|place| (place, Slot::Account)).collect();
+        slots.push((key..key + KEY.len(), Slot::Key));
+        Ok(Delivery { bytes: text.into_bytes(), slots, proof: Proof::Bearer })
     }
 
     fn laid_out(to: SocketAddr, source: &str, proof: &str, body: &str) -> Result<Delivery> {
@@ -139,6 +180,8 @@ impl Slot {
             // so ids of one second look random and never meet.
             Slot::Number => letters(place, [number.wrapping_mul(0x9E_3779_B97F_4A7D)]),
             Slot::Random => letters(place, (0..).map(|part| mixed(number.wrapping_add(part << 48)))),
+            Slot::Key => digits(place, KEYS_FROM + mixed(number) % KEYS),
+            Slot::Account => digits(place, account(number)),
         }
     }
 }
@@ -153,6 +196,18 @@ fn letters(place: &mut [u8], words: impl IntoIterator<Item = u64>) {
             *letter = ALPHABET.get(index).copied().unwrap_or(b'0');
             word >>= 5;
         }
+    }
+}
+
+/// Keys are all the numbers of 19 digits that start with 1 to 8.
+const KEYS_FROM: u64 = 1_000_000_000_000_000_000;
+const KEYS: u64 = 8 * KEYS_FROM;
+
+/// Writes the last digits of a number, as many as there are places.
+fn digits(place: &mut [u8], mut number: u64) {
+    for digit in place.iter_mut().rev() {
+        *digit = b'0' + u8::try_from(number % 10).unwrap_or_default();
+        number /= 10;
     }
 }
 
@@ -207,6 +262,25 @@ mod tests {
         let mac = Hmac::<Sha256>::new_from_slice(STRIPE_SECRET.as_bytes()).unwrap();
         let mac = mac.chain_update("1767225033.").chain_update(body).finalize().into_bytes();
         assert_eq!(sent, hex::encode(mac));
+    }
+
+    #[test]
+    fn a_transfer_has_a_key_and_an_account_of_its_own_in_path_and_body() {
+        let mut delivery =
+            Delivery::transfer(to(), "/Account/{account}/transfer", "Cookie: a=b\r\n").unwrap();
+        let mut accounts = HashSet::new();
+        for number in 0..ACCOUNTS {
+            accounts.insert(account(number));
+        }
+        assert_eq!(u64::try_from(accounts.len()), Ok(ACCOUNTS));
+        let request = String::from_utf8(delivery.numbered(3).to_vec()).unwrap();
+        let account = account(3);
+        assert!(request.starts_with(&format!("POST /Account/{account}/transfer HTTP/1.1\r\n")), "{request}");
+        assert_eq!(body(request.as_bytes())["account"], account);
+        let key = |request: &str| request.split("Idempotency-Key: ").nth(1).unwrap()[..19].to_owned();
+        let other = String::from_utf8(delivery.numbered(4).to_vec()).unwrap();
+        assert!(key(&request).parse::<u64>().is_ok() && key(&request) != key(&other));
+        assert!(request.contains("\r\nCookie: a=b\r\n\r\n{"), "{request}");
     }
 
     #[test]

@@ -43,6 +43,8 @@ pub(crate) enum Numbers {
     From(u64),
     /// The first so many, again and again.
     Among(u64),
+    /// This one, again and again.
+    Only(u64),
 }
 
 /// One load.
@@ -124,7 +126,7 @@ impl Load {
     /// Repeats are the same few requests: signed once, not at every delivery.
     fn ready(&self) -> Vec<Vec<u8>> {
         match self.numbers {
-            Numbers::From(_) => Vec::new(),
+            Numbers::From(_) | Numbers::Only(_) => Vec::new(),
             Numbers::Among(known) => {
                 let mut delivery = self.delivery.clone();
                 (0..known).map(|number| delivery.numbered(number).to_vec()).collect()
@@ -174,6 +176,7 @@ impl Shared {
         Some(match self.numbers {
             Numbers::From(first) => first + sent,
             Numbers::Among(known) => sent % known.max(1),
+            Numbers::Only(number) => number,
         })
     }
 

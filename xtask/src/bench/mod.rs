@@ -10,6 +10,7 @@ mod certify;
 mod connection;
 mod delivery;
 mod disk;
+mod door;
 mod load;
 mod response;
 mod subject;
@@ -33,6 +34,8 @@ pub(crate) struct Bench {
 enum What {
     /// Certificates, repeats and keyed writes of every subject, as tables
     Certify(certify::Certify),
+    /// Keyed transfers through the door on PostgreSQL, beside pgbench and what a user would pick instead
+    Door(door::Door),
     /// How often a second the disk under target/ syncs a 4 kB append
     Disk,
 }
@@ -48,6 +51,7 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
     }
     match &bench.what {
         What::Certify(certify) => certify.run(),
+        What::Door(door) => door.run(),
         What::Disk => disk::print_rate(),
     }
 }

@@ -91,12 +91,14 @@ fn rate_of(rows: &[Row], clients: usize, subject: &str) -> Option<u64> {
     rows.iter().find(|it| it.clients == clients && it.subject == subject).map(|it| it.median().rate)
 }
 
-fn median(mut values: Vec<u64>) -> u64 {
+/// The value in the middle; of an even number the upper one.
+pub(crate) fn median(mut values: Vec<u64>) -> u64 {
     values.sort_unstable();
     values.get(values.len() / 2).copied().unwrap_or_default()
 }
 
-fn ratio(rate: u64, base: Option<u64>) -> String {
+/// A quotient in hundredths, a dash without a base.
+pub(crate) fn ratio(rate: u64, base: Option<u64>) -> String {
     match base {
         Some(base) if base > 0 => {
             let hundredths = (rate * 100 + base / 2) / base;
@@ -106,7 +108,8 @@ fn ratio(rate: u64, base: Option<u64>) -> String {
     }
 }
 
-fn thousandths(value: u64) -> String {
+/// Microseconds as milliseconds.
+pub(crate) fn thousandths(value: u64) -> String {
     format!("{}.{:03}", value / 1000, value % 1000)
 }
 
