@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use anyhow::{Context as _, bail};
 
@@ -22,6 +23,16 @@ impl Binaries {
     /// # Errors
     /// There is none; the message says which ones are too old.
     pub(super) fn find() -> anyhow::Result<Self> {
+        // To ask for a version is a program start, and every question to a server begins here.
+        static FOUND: OnceLock<Binaries> = OnceLock::new();
+        if let Some(found) = FOUND.get() {
+            return Ok(found.clone());
+        }
+        let found = Self::look()?;
+        Ok(FOUND.get_or_init(|| found).clone())
+    }
+
+    fn look() -> anyhow::Result<Self> {
         let mut too_old = Vec::new();
         for folder in folders() {
             match version(&folder) {
