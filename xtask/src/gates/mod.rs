@@ -1,11 +1,14 @@
-//! `cargo xtask ci`: the gates, one line each, and then exactly the test command.
+//! `cargo xtask ci`: the gates, one line each, and then exactly the test command (`suite`).
+
+mod suite;
 
 use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context as _, bail};
 
-use crate::{services, tidy};
+use crate::tidy;
+pub(crate) use suite::test;
 
 /// Runs every gate, then the tests.
 ///
@@ -26,16 +29,6 @@ pub(crate) fn ci() -> anyhow::Result<()> {
     deny()?;
     tidy::run()?;
     test()
-}
-
-/// Installs and starts what the tests need, then runs all of them.
-///
-/// # Errors
-/// What is missing, or that a test failed.
-pub(crate) fn test() -> anyhow::Result<()> {
-    services::install()?;
-    let tests = ["test", "--workspace", "--no-fail-fast"];
-    gate("tests", &tests, &[("RUST_BACKTRACE", "0")])
 }
 
 /// Licences, bans and sources. The advisory database is not fetched: it changes without the project.
