@@ -100,7 +100,7 @@ impl AuditVisa {
         let queries = vec![
             Query::new(
                 "arrivals.count",
-                "select count(*), min(received_at), max(received_at), sum(verdict = 'duplicate_reused'), sum(differs = 'payload'), sum(differs = 'rendering') from certify_arrivals where event = $1",
+                "select count(*), min(received_at), max(received_at), count(*) filter (where verdict = 'duplicate_reused'), count(*) filter (where differs = 'payload'), count(*) filter (where differs = 'rendering') from certify_arrivals where event = $1",
                 values![id],
             ),
             Query::new(

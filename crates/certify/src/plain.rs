@@ -11,11 +11,11 @@ use crate::intake::AuditVisa;
 /// that no references are plain.
 const MARK: &str = "plain:";
 /// The mark; `;` follows `:`.
-const KEPT: &str = "select name from certify_marks where name >= 'plain:' and name < 'plain;'";
+const KEPT: &str = "select name from certify_marks where name like 'plain:%'";
 /// The account that plain references belong to in fact. For events that were imported before the first start.
 const NAMED: &str = "select scope from certify_events where ref = 'av_' || event_id limit 1";
 /// $1 account: whether it has events that would be plain and are not.
-const NAMED_OTHERWISE: &str = "select id from certify_events where scope = $1 and event_id >= 'evt_' and event_id < 'evt`' and ref <> 'av_' || event_id limit 1";
+const NAMED_OTHERWISE: &str = "select id from certify_events where scope = $1 and substr(event_id, 1, 4) = 'evt_' and ref <> 'av_' || event_id limit 1";
 
 /// How a wanted account stands to the one on record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl AuditVisa {
             if known != wanted && (!known.is_empty() || !otherwise.is_empty()) {
                 return Ok((Vec::new(), Kept::Elsewhere(Some(known).filter(|known| !known.is_empty()))));
             }
-            let clear = "delete from certify_marks where name >= 'plain:' and name < 'plain;'";
+            let clear = "delete from certify_marks where name like 'plain:%'";
             let keep = "insert into certify_marks (name, value, updated_at) values ($1, 1, $2)";
             let writes = vec![
                 Write::any("plain.clear", clear, Vec::new()),

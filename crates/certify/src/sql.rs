@@ -35,7 +35,7 @@ returning n, differs";
 /// $1..$3 state and time and note, and so on three times; $10 reference.
 pub(crate) const PASS_THREE: &str = "insert into certify_transitions (event, n, status, at, note)
 select e.id, coalesce((select max(t.n) from certify_transitions t where t.event = e.id), 0) + v.column1, v.column2, v.column3, v.column4
-from certify_events e, (values (1, $1, $2, $3), (2, $4, $5, $6), (3, $7, $8, $9)) v where e.ref = $10";
+from certify_events e, (values (1, $1, cast($2 as {time}), $3), (2, $4, cast($5 as {time}), $6), (3, $7, cast($8 as {time}), $9)) v where e.ref = $10";
 
 /// $1 state, $2 time, $3 note, $4 reference.
 pub(crate) const PASS: &str = "insert into certify_transitions (event, n, status, at, note)

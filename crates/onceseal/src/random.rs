@@ -1,6 +1,9 @@
 //! The real clock and the real randomness: the only place of the product that asks the system for either.
 
+use std::sync::Arc;
+
 use kernel::{Clock, Random, Time};
+use store::Store;
 
 /// The system's clock.
 #[derive(Clone, Copy, Debug, Default)]
@@ -14,6 +17,21 @@ impl Clock for SystemClock {
             .duration_since(std::time::SystemTime::UNIX_EPOCH)
             .unwrap_or_default();
         Time::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+    }
+}
+
+/// The clock of a store that many machines share, as far as this machine knows it. By it all nodes judge
+/// the age of signatures and tokens alike; records are judged by the store itself.
+pub struct StoreClock {
+    /// This machine's clock.
+    pub machine: Arc<dyn Clock>,
+    /// Whose clock counts.
+    pub store: Store,
+}
+
+impl Clock for StoreClock {
+    fn now(&self) -> Time {
+        Time::from_micros(self.machine.now().micros().saturating_add(self.store.ahead()))
     }
 }
 

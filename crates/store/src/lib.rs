@@ -25,7 +25,7 @@ mod facade;
 
 pub use driver::Driver;
 pub use driver::postgres::{self, Mode, Postgres};
-pub use driver::sqlite::{FILE, LOCK, Sqlite, is_locked};
+pub use driver::sqlite::{FILE, FolderLock, LOCK, Sqlite, is_locked};
 pub use error::{Error, Raise, RaiseKind};
 pub use facade::{Settings, Store};
 pub use statement::{Expect, Query, Write};

@@ -12,6 +12,7 @@ use axum::response::{IntoResponse, Response};
 use certify::shelf::{Form, Shelf};
 use futures::future::BoxFuture;
 use serde_json::{Map, Value as Json, json};
+use store::Store;
 
 use crate::codes::ROUTE_UNKNOWN;
 use crate::edge::Edge;
@@ -31,6 +32,23 @@ pub struct Check {
 }
 
 impl Check {
+    /// Is this machine's clock near that of the store, by which records are judged?
+    #[must_use]
+    pub fn clock(store: Store, limit: Duration) -> Self {
+        Self::new("clock", move || {
+            let apart = Duration::from_micros(store.ahead().unsigned_abs());
+            let verdict = if apart > limit {
+                Err(format!(
+                    "this machine's clock is {} s away from the database's; set it right",
+                    apart.as_secs()
+                ))
+            } else {
+                Ok(())
+            };
+            Box::pin(std::future::ready(verdict))
+        })
+    }
+
     /// A check by this name. The text of its error is shown to whoever asks `/readyz`: no path, no secret.
     pub fn new<F>(name: &'static str, run: F) -> Self
     where

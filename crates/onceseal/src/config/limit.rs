@@ -32,6 +32,7 @@ pub fn check(config: &Config) -> Result<(), String> {
     if storage.folder.as_os_str().is_empty() {
         return Err("storage.folder is empty; name a folder".into());
     }
+    postgres(config)?;
     within("policy.keep_payload_days", config.policy.keep_payload_days, 0, 400)?;
     if config.issuer.name.trim().is_empty() || config.issuer.name.chars().count() > 200 {
         return Err("issuer.name must have 1 to 200 characters".into());
@@ -39,6 +40,49 @@ pub fn check(config: &Config) -> Result<(), String> {
     channels(config)?;
     config.telemetry.endpoint.as_deref().map_or(Ok(()), collector)?;
     sources(config)
+}
+
+fn postgres(config: &Config) -> Result<(), String> {
+    let postgres = &config.postgres;
+    let spans = [
+        ("postgres.connect_timeout", postgres.connect_timeout),
+        ("postgres.lock_timeout", postgres.lock_timeout),
+        ("postgres.statement_timeout", postgres.statement_timeout),
+        ("postgres.idle_timeout", postgres.idle_timeout),
+        ("postgres.answer_timeout", postgres.answer_timeout),
+    ];
+    for (setting, span) in spans {
+        within(setting, span, Span(Duration::from_millis(50)), Span::seconds(120))?;
+    }
+    within("postgres.clock_limit", postgres.clock_limit, Span::seconds(1), Span::seconds(3600))?;
+    within("postgres.connections", postgres.connections, 1, 1000)?;
+    if postgres.lock_timeout >= postgres.answer_timeout {
+        return Err(format!(
+            "postgres.lock_timeout is {} and postgres.answer_timeout {}; the lock's must be the shorter one, or every wait for a lock ends as an unknown commit",
+            postgres.lock_timeout, postgres.answer_timeout
+        ));
+    }
+    let Some(text) = &config.storage.database else { return Ok(()) };
+    let wrong = |why: &str| {
+        Err(format!(
+            "storage.database {why}; write it like postgres://onceseal@db.example.com:5432/onceseal?sslmode=require"
+        ))
+    };
+    // Several hosts stand in one authority, which a general reader of addresses refuses.
+    let Some(rest) = text.strip_prefix("postgres://").or_else(|| text.strip_prefix("postgresql://")) else {
+        return wrong("must begin with postgres://");
+    };
+    let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
+    let user = authority.rsplit_once('@').map_or("", |(user, _)| user);
+    if user.contains(':') || text.contains("password=") {
+        return Err(
+            "storage.database must not hold the password; put its place into postgres.password".into()
+        );
+    }
+    if user.is_empty() || database.split('?').next().unwrap_or_default().is_empty() {
+        return wrong("must name a user and a database");
+    }
+    Ok(())
 }
 
 fn server(server: &Server) -> Result<(), String> {

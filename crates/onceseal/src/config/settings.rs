@@ -19,6 +19,8 @@ pub struct Config {
     pub server: Server,
     /// Where state is kept.
     pub storage: Storage,
+    /// The database of many nodes.
+    pub postgres: Postgres,
     /// Who issues.
     pub issuer: Issuer,
     /// The anchor keys' files.
@@ -87,6 +89,8 @@ pub struct Tls {
 pub struct Storage {
     /// Folder of the database, the deliveries, the keys and the export.
     pub folder: PathBuf,
+    /// Address of a PostgreSQL database, without its password; absent, the database is a file in the folder.
+    pub database: Option<String>,
     /// Page cache of the writer; each reader takes a quarter of it.
     pub cache: Size,
     /// Threads for reads.
@@ -99,11 +103,66 @@ impl Default for Storage {
     fn default() -> Self {
         Self {
             folder: PathBuf::from("/var/lib/auditvisa"),
+            database: None,
             cache: Size(24 * 1024 * 1024),
             readers: 2,
             sync_after: Span::seconds(60),
         }
     }
+}
+
+/// `[postgres]`
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Postgres {
+    /// Place of the password.
+    pub password: Option<SecretRef>,
+    /// How statements are sent.
+    pub mode: PostgresMode,
+    /// Connections of this node.
+    pub connections: u32,
+    /// PEM file of the authorities whose certificates are believed, instead of the public ones.
+    pub authorities: Option<PathBuf>,
+    /// For a connection to be made, and for one of the pool to become free.
+    pub connect_timeout: Span,
+    /// For a lock inside the server.
+    pub lock_timeout: Span,
+    /// For one statement inside the server.
+    pub statement_timeout: Span,
+    /// For this node's next statement, seen from the server.
+    pub idle_timeout: Span,
+    /// For an answer, seen from here.
+    pub answer_timeout: Span,
+    /// How far this machine's clock may be from the database's before `/readyz` says so.
+    pub clock_limit: Span,
+}
+
+impl Default for Postgres {
+    fn default() -> Self {
+        Self {
+            password: None,
+            mode: PostgresMode::Prepared,
+            connections: 16,
+            authorities: None,
+            connect_timeout: Span::seconds(5),
+            lock_timeout: Span::seconds(2),
+            statement_timeout: Span::seconds(5),
+            idle_timeout: Span::seconds(10),
+            answer_timeout: Span::seconds(10),
+            clock_limit: Span::seconds(300),
+        }
+    }
+}
+
+/// How statements are sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PostgresMode {
+    /// Prepared once on each connection.
+    #[default]
+    Prepared,
+    /// Unnamed each time: through a pooler in transaction mode.
+    Unnamed,
 }
 
 /// `[issuer]`

@@ -21,13 +21,16 @@ use certify::{AuditVisa, Endpoint};
 use door::Door;
 use ipnet::IpNet;
 use kernel::Clock;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use secrecy::SecretString;
 use store::migration::{CERTIFY, CORE};
 use web::health::Check;
 use web::token::{Token, Tokens};
 
 use crate::config::secret::Layout;
+use crate::config::settings::PostgresMode;
 use crate::config::{Config, Loaded};
-use crate::random::{OsRandom, SystemClock};
+use crate::random::{OsRandom, StoreClock, SystemClock};
 
 /// Folder of the certificates' files, inside the data folder.
 pub const DELIVERIES: &str = "deliveries";
@@ -47,6 +50,7 @@ pub struct House {
     /// The clock that all parts share.
     pub clock: Arc<dyn Clock>,
     shelf: Shelf,
+    _claim: Option<store::FolderLock>,
 }
 
 /// What only a server has; a single command's router goes without.
@@ -73,9 +77,18 @@ impl House {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let folder = &config.storage.folder;
         make_folder(folder)?;
-        let store = store::Store::open(&store_settings(config), &[CORE, CERTIFY], Arc::clone(&clock))
+        let settings = store_settings(config)?;
+        let claim = match &settings {
+            store::Settings::Sqlite(_) => None,
+            // The engine is elsewhere; keys, files and the export are this node's alone all the same.
+            store::Settings::Postgres(_) => {
+                Some(store::FolderLock::take(folder).map_err(|cause| cause.to_string())?)
+            }
+        };
+        let store = store::Store::open(&settings, &[CORE, CERTIFY], Arc::clone(&clock))
             .await
             .map_err(|cause| cause.to_string())?;
+        let clock: Arc<dyn Clock> = Arc::new(StoreClock { machine: clock, store: store.clone() });
         let door = Door::new(store, Arc::new(OsRandom));
         let shelf = Shelf::open(&folder.join(DELIVERIES)).map_err(in_folder)?;
         let keys = Folder::new(folder.join(KEYS), passphrase(config)?);
@@ -84,7 +97,7 @@ impl House {
             .await
             .map_err(in_folder)?;
         visa.set_endpoints(endpoints);
-        Ok(Self { visa: Arc::new(visa), token: Token::random(&OsRandom), clock, shelf })
+        Ok(Self { visa: Arc::new(visa), token: Token::random(&OsRandom), clock, shelf, _claim: claim })
     }
 
     /// All routes.
@@ -102,10 +115,19 @@ impl House {
             metrics: around.metrics,
             limits: limits(config),
             trusted_proxies: proxies(config)?,
-            checks: vec![Check::shelf(&self.shelf)],
+            checks: self.checks(config),
             announcements,
             rebuild: Some(rebuild),
         }))
+    }
+
+    fn checks(&self, config: &Config) -> Vec<Check> {
+        let mut checks = vec![Check::shelf(&self.shelf)];
+        let store = self.visa.door().store().clone();
+        if store.is_shared() {
+            checks.push(Check::clock(store, config.postgres.clock_limit.0));
+        }
+        checks
     }
 
     /// No worker runs, and the folder is locked: this hand is the only one on the file.
@@ -137,7 +159,8 @@ pub fn public_url(config: &Config, listening: &str) -> String {
 /// Whether a data folder has a database already.
 #[must_use]
 pub fn has_store(loaded: &Loaded) -> bool {
-    loaded.config.storage.folder.join(store::FILE).is_file()
+    let storage = &loaded.config.storage;
+    storage.database.is_some() || storage.folder.join(store::FILE).is_file()
 }
 
 /// Where the append-only list of processed events stands.
@@ -158,13 +181,45 @@ fn make_folder(folder: &Path) -> Result<(), String> {
     made.map_err(|cause| format!("storage.folder {}: {cause}", folder.display()))
 }
 
-fn store_settings(config: &Config) -> store::Settings {
+/// How the store is reached.
+///
+/// # Errors
+/// The password can't be read; names its place.
+pub fn store_settings(config: &Config) -> Result<store::Settings, String> {
     let storage = &config.storage;
-    store::Settings::Sqlite(store::Sqlite {
-        folder: storage.folder.clone(),
-        cache_kib: u32::try_from(storage.cache.0 / 1024).unwrap_or(u32::MAX),
-        readers: usize::try_from(storage.readers).unwrap_or(1),
-    })
+    let Some(address) = &storage.database else {
+        return Ok(store::Settings::Sqlite(store::Sqlite {
+            folder: storage.folder.clone(),
+            cache_kib: u32::try_from(storage.cache.0 / 1024).unwrap_or(u32::MAX),
+            readers: usize::try_from(storage.readers).unwrap_or(1),
+        }));
+    };
+    let postgres = &config.postgres;
+    let url = match &postgres.password {
+        None => address.clone(),
+        Some(place) => {
+            let secret = place.read(Layout::Line).map_err(|cause| format!("postgres.password: {cause}"))?;
+            let password = utf8_percent_encode(secret.expose(), NON_ALPHANUMERIC);
+            address.replacen('@', &format!(":{password}@"), 1)
+        }
+    };
+    Ok(store::Settings::Postgres(store::Postgres {
+        url: SecretString::from(url),
+        mode: match postgres.mode {
+            PostgresMode::Prepared => store::Mode::Prepared,
+            PostgresMode::Unnamed => store::Mode::Unnamed,
+        },
+        connections: usize::try_from(postgres.connections).unwrap_or(1),
+        authorities: postgres.authorities.clone(),
+        timeouts: store::postgres::Timeouts {
+            connect: postgres.connect_timeout.0,
+            free: postgres.connect_timeout.0,
+            lock: postgres.lock_timeout.0,
+            statement: postgres.statement_timeout.0,
+            idle: postgres.idle_timeout.0,
+            answer: postgres.answer_timeout.0,
+        },
+    }))
 }
 
 fn certify_settings(config: &Config, public_url: &str) -> certify::Settings {

@@ -125,6 +125,22 @@ pub fn is_locked(folder: &Path) -> Result<bool, Error> {
     }
 }
 
+/// The lock of a data folder, free again when dropped: for a server whose store is elsewhere.
+#[derive(Debug)]
+pub struct FolderLock {
+    _file: File,
+}
+
+impl FolderLock {
+    /// Takes it.
+    ///
+    /// # Errors
+    /// [`Error::Setup`] when another server has it, or the folder can't be written.
+    pub fn take(folder: &Path) -> Result<Self, Error> {
+        Ok(Self { _file: lock_folder(folder)? })
+    }
+}
+
 const IN_USE: &str = "another server uses this data folder";
 
 fn lock_folder(folder: &Path) -> Result<File, Error> {
