@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, ensure};
+use nix::sys::signal::Signal;
 
 /// In this order: the package's own user, else the one that owns nothing.
 const CANDIDATES: [&str; 2] = ["postgres", "nobody"];
@@ -65,15 +66,15 @@ impl Account {
         self.own(path)
     }
 
-    /// `program` under this account, with none of the caller's `PG...` settings; ended by `SIGQUIT` when
-    /// the thread that spawned it ends (so a killed xtask leaves nothing running).
-    pub(super) fn command(&self, program: &Path) -> Command {
+    /// `program` under this account, with none of the caller's `PG...` settings; the kernel sends it `last`
+    /// when the thread that spawned it ends, so a killed xtask leaves nothing running.
+    pub(super) fn command(&self, program: &Path, last: Signal) -> Command {
         let mut command = Command::new("setpriv");
         if let Some(ids) = self.other {
             command.args(["--reuid", &ids.user.to_string(), "--regid", &ids.group.to_string()]);
             command.arg("--clear-groups");
         }
-        command.args(["--pdeathsig", "QUIT", "--"]).arg(program);
+        command.args(["--pdeathsig", last.as_str(), "--"]).arg(program);
         without_settings(&mut command);
         // The caller's home is closed to it, and clients of PostgreSQL look there for certificates.
         command.env("HOME", "/nonexistent");

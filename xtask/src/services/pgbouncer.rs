@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use nix::sys::signal::Signal;
 
 use super::account::Account;
 use super::folder::Folder;
@@ -94,7 +95,7 @@ impl PgBouncer {
         let file = self.folder.file("pgbouncer.ini");
         self.account.write(&file, &format!("{}listen_port = {}\n", self.configuration, self.port))?;
         let program = program().context("PgBouncer is not installed; as root: apt-get install pgbouncer")?;
-        let mut command = self.account.command(program);
+        let mut command = self.account.command(program, Signal::SIGKILL);
         command.current_dir(self.folder.path()).arg(&file);
         let mut running = Running::spawn(command, &self.log())?;
         let answers = || TcpStream::connect(self.address()).is_ok();

@@ -170,7 +170,7 @@ impl Postgres {
                     [name]\nCN = localhost\n[more]\nbasicConstraints = critical, CA:FALSE\n\
                     subjectAltName = DNS:localhost, IP:127.0.0.1\n";
         self.account.write(&wish, text)?;
-        let mut command = self.account.command(Path::new("openssl"));
+        let mut command = self.account.command(Path::new("openssl"), Signal::SIGKILL);
         command.current_dir(self.data()).arg("req").arg("-config").arg(&wish);
         command.args(["-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]);
         command.args(["-days", "2", "-keyout", "server.key", "-out", "server.crt"]);
@@ -341,7 +341,8 @@ impl Postgres {
 
     /// One of PostgreSQL's programs, as the server's account, in the server's folder.
     pub(super) fn command(&self, name: &str) -> std::process::Command {
-        let mut command = self.account.command(&self.binaries.program(name));
+        // At once, but so that it takes its shared memory along.
+        let mut command = self.account.command(&self.binaries.program(name), Signal::SIGQUIT);
         command.current_dir(self.folder.path());
         command
     }

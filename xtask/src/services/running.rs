@@ -159,7 +159,7 @@ fn spawn_for_good(command: Command) -> io::Result<Child> {
 }
 
 /// State letter and parent of a program; `None` when it is gone.
-fn stat(id: i32) -> Option<(char, i32)> {
+pub(super) fn stat(id: i32) -> Option<(char, i32)> {
     let text = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
     // The name stands in parentheses and may hold anything.
     let (_, rest) = text.rsplit_once(") ")?;
@@ -167,7 +167,8 @@ fn stat(id: i32) -> Option<(char, i32)> {
     Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
 }
 
-fn children(parent: i32) -> Vec<i32> {
+/// Ids of the programs that `parent` started and that still run.
+pub(super) fn children(parent: i32) -> Vec<i32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries
         .filter_map(|entry| entry.file_name().to_string_lossy().parse().ok())

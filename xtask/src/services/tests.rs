@@ -3,10 +3,13 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use super::pgbouncer::{self, PgBouncer};
 use super::postgres::{Durability, Options, Postgres, Stop, Tls};
 use super::psql::Psql;
+use super::running::{children, stat, wait};
 use super::standby::Standby;
 
 fn unsynced() -> Options {
@@ -101,4 +104,26 @@ fn a_pooler_gives_an_idle_client_s_session_to_another_and_comes_back_after_a_kil
     // It notices that its session broke.
     drop(idle.stdin.take());
     idle.wait().unwrap();
+}
+
+#[test]
+fn a_killed_run_takes_its_servers_along() {
+    // The run: one of the tests above, in a program of its own.
+    let test =
+        "services::tests::a_pooler_gives_an_idle_client_s_session_to_another_and_comes_back_after_a_kill";
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    let mut run = command.args(["--exact", test]).stdout(Stdio::null()).spawn().unwrap();
+    let id = i32::try_from(run.id()).unwrap();
+    let named = |id: i32| std::fs::read_to_string(format!("/proc/{id}/comm")).unwrap_or_default();
+    let is_server = |id: &i32| ["postgres\n", "pgbouncer\n"].contains(&named(*id).as_str());
+    let mut servers = Vec::new();
+    let both = wait(Duration::from_secs(60), || {
+        servers = children(id).into_iter().filter(is_server).collect();
+        Ok(servers.len() == 2)
+    });
+    run.kill().unwrap();
+    run.wait().unwrap();
+    assert!(both.unwrap(), "{servers:?}");
+    let gone = |id: &i32| stat(*id).is_none_or(|(state, _)| state == 'Z');
+    assert!(wait(Duration::from_secs(20), || Ok(servers.iter().all(gone))).unwrap(), "{servers:?}");
 }
