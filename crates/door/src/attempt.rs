@@ -4,10 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Claim, Digest, Lease, Meeting, Outcome, Random, Record, Standing, Time, meet};
-use store::{Error, Lock, Query, Raise, Row, Work, Write, Written};
+use kernel::{Claim, Digest, Fingerprint, Lease, Meeting, Outcome, Random, Record, Standing, Time, meet};
+use parking_lot::Mutex;
+use store::{Error, Lock, Query, Raise, Row, Work, Write, Written, planted};
 use tokio::sync::oneshot;
 
+use crate::branch::Branch;
 use crate::command::{Command, Key, Repeat};
 use crate::decision::Decision;
 use crate::entry::Failure;
@@ -57,6 +59,17 @@ pub(crate) struct Attempt<C: Command> {
     pub(crate) random: Arc<dyn Random>,
     pub(crate) seen: Option<Seen>,
     pub(crate) answer: Option<oneshot::Sender<Settled>>,
+    /// Empty but for bugs on purpose.
+    pub(crate) astray: Astray,
+}
+
+/// What bugs on purpose carry past the transaction.
+#[derive(Default)]
+pub(crate) struct Astray {
+    /// The record as it was found before the lock.
+    pub(crate) looked: Option<Vec<Row>>,
+    /// Announcements to be written after the commit.
+    pub(crate) told: Arc<Mutex<Vec<Write>>>,
 }
 
 impl<C: Command> Work for Attempt<C> {
@@ -93,10 +106,11 @@ impl<C: Command> Work for Attempt<C> {
         };
         let mut rows = rows.into_iter();
         let found = rows.next().unwrap_or_default();
+        let found = self.astray.looked.take().unwrap_or(found);
         let record = found.first().map(RecordTable::read).transpose()?;
         let loaded: Vec<Vec<Row>> = rows.collect();
-        let writes = self.meet(&key, record, &loaded, now)?;
-        if crate::planted::is("ack-before-commit") {
+        let writes = self.meet(&key, record.map(|record| misread(record, &key)), &loaded, now)?;
+        if planted::is("ack-before-commit") {
             self.answer_early();
         }
         Ok(writes)
@@ -125,13 +139,20 @@ impl<C: Command> Attempt<C> {
     ) -> Result<Vec<Write>, Error> {
         if let Some(held) = self.held() {
             return match record {
-                Some(record) if holds(&record, held) => self.go(key, &Place::Settle(held), loaded, now),
-                _ => Ok(self.see(Seen::Lost)),
+                Some(record) if holds(&record, held) => {
+                    Branch::Held.taken();
+                    self.go(key, &Place::Settle(held), loaded, now)
+                }
+                _ => {
+                    Branch::Lost.taken();
+                    Ok(self.see(Seen::Lost))
+                }
             };
         }
         if let Some(held) = self.claimed_before(record.as_ref()) {
             return Ok(self.see(Seen::Claimed(held)));
         }
+        branch(record.as_ref(), key, now).taken();
         let found = record.as_ref().map_or(0, |record| record.attempt);
         let anew = match &record {
             Some(Record { fingerprint, standing: Standing::Failed | Standing::Running(_), .. })
@@ -256,7 +277,12 @@ impl<C: Command> Attempt<C> {
         }
         writes.extend(rows);
         writes.extend(audit.into_iter().map(|row| row.write(now, &*self.random)));
-        writes.extend(outbox.into_iter().flat_map(|row| row.writes(now, &*self.random)));
+        let told = outbox.into_iter().flat_map(|row| row.writes(now, &*self.random));
+        if planted::is("outbox-outside-transaction") {
+            *self.astray.told.lock() = told.collect();
+        } else {
+            writes.extend(told);
+        }
         self.seen = Some(match outcome {
             Some(outcome) => Seen::Finished { outcome, replayed: false, same: true },
             None => Seen::Open,
@@ -267,4 +293,34 @@ impl<C: Command> Attempt<C> {
 
 fn holds(record: &Record, held: Held) -> bool {
     matches!(&record.standing, Standing::Running(lease) if record.id == held.id && lease.claim == held.claim)
+        || planted::is("no-fence-check")
+}
+
+/// What stands under the key, for whoever counts.
+fn branch(record: Option<&Record>, key: &Key, now: Time) -> Branch {
+    let Some(record) = record else { return Branch::First };
+    let same = record.fingerprint == key.fingerprint || record.fingerprint == Fingerprint::UNKNOWN;
+    let pick = |yes, no| if same { yes } else { no };
+    match &record.standing {
+        Standing::Running(lease) if lease.holds(now) => pick(Branch::RunningSame, Branch::RunningOther),
+        Standing::Running(_) => pick(Branch::LapsedSame, Branch::LapsedOther),
+        Standing::Finished { expires_at: Some(end), .. } if *end <= now => {
+            pick(Branch::ExpiredSame, Branch::ExpiredOther)
+        }
+        Standing::Finished { .. } => pick(Branch::ReplaySame, Branch::ReplayOther),
+        Standing::Failed => pick(Branch::FailedSame, Branch::FailedOther),
+        Standing::Orphaned => Branch::Recover,
+    }
+}
+
+/// Bugs on purpose: the record as somebody reads it who forgot a rule.
+fn misread(mut record: Record, key: &Key) -> Record {
+    if planted::is("no-mismatch-check") {
+        record.fingerprint = key.fingerprint;
+    }
+    match &mut record.standing {
+        Standing::Finished { expires_at, .. } if planted::is("expiry-ignored") => *expires_at = None,
+        _ => {}
+    }
+    record
 }
