@@ -25,6 +25,8 @@ mod facade;
 
 pub use driver::Driver;
 pub use driver::postgres::{self, Mode, Postgres};
+#[cfg(feature = "memory")]
+pub use driver::sqlite::memory::Memory;
 pub use driver::sqlite::{FILE, FolderLock, LOCK, Sqlite, is_locked};
 pub use error::{Error, Raise, RaiseKind};
 pub use facade::{Settings, Store};

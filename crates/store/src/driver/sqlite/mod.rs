@@ -2,6 +2,8 @@
 //! on threads of their own, a lock on the folder.
 
 mod connection;
+#[cfg(feature = "memory")]
+pub(crate) mod memory;
 mod reader;
 mod schema;
 mod writer;
