@@ -139,8 +139,8 @@ impl AuditVisa {
             .maintain("retry", Vec::new(), move |_, now| {
                 let opened = Write::one("events.open", open, values![now, &reference]);
                 let passed = values!["failed", now, "opened for another try", &reference];
-                let passed = Write::one("transitions.insert", sql::PASS, passed);
-                Ok((vec![opened, passed, audit.write(now, &*random)], ()))
+                let passed = Write::one("transitions.insert", sql::PASS, passed).numbered();
+                Ok((vec![opened, passed, audit.clone().write(now, &*random)], ()))
             })
             .await?;
         self.run_again(command).await

@@ -93,7 +93,7 @@ impl AuditVisa {
             let mut audit = AuditRow::system("certify.event.adopted", "certify_event", name.clone(), format!("adopt:{name}"));
             audit.after_state = json!({ "status": "processed", "mark": "adopted" });
             writes.push(audit.write(now, &*random));
-            writes.extend(announcement(&adoption, &base, channels).writes(now, &*random));
+            writes.extend(announcement(&adoption, &base, channels.clone()).writes(now, &*random));
             let held = "update outbox_deliveries set status = 'uncertain', error = 'adopted after a crash' where object_key = $1";
             writes.push(Write::any("deliveries.hold", held, values![format!("certify_event:{name}")]));
             Ok((writes, Adopted::Recorded))
@@ -180,9 +180,9 @@ fn record(adoption: &Adoption, source: &str, base: &str, now: Time) -> Result<Ve
         &identity.reference
     ];
     Ok(vec![
-        Write::one("events.adopt", event, event_row),
-        Write::one("certificates.insert", sql::CERTIFY, certificate),
-        Write::any("transitions.insert", sql::PASS_THREE, passed),
+        Write::one("events.adopt", event, event_row).numbered(),
+        Write::one("certificates.insert", sql::CERTIFY, certificate).numbered(),
+        Write::any("transitions.insert", sql::PASS_THREE, passed).numbered(),
     ])
 }
 

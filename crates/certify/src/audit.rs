@@ -121,7 +121,7 @@ impl AuditVisa {
             Query::new(
                 "events.related",
                 format!(
-                    "select distinct {COLUMNS} {FROM} join certify_search s on s.event = e.id where e.id <> $1 and s.word in (select word from certify_search where event = $2) order by e.id limit 50"
+                    "select {COLUMNS} {FROM} where e.id <> $1 and e.id in (select s.event from certify_search s where s.word in (select word from certify_search where event = $2)) order by e.id limit 50"
                 ),
                 values![id, id],
             ),

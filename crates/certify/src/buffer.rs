@@ -148,7 +148,8 @@ async fn flush(visa: Arc<AuditVisa>, buffer: Arc<Buffer>, stop: Arc<Notify>) {
 
 async fn write(visa: &AuditVisa, buffer: &Buffer, piece: Vec<Write>) {
     let again = piece.clone();
-    if let Err(cause) = visa.door.maintain("arrivals", Vec::new(), move |_, _| Ok((piece, ()))).await {
+    let plan = move |_, _| Ok((piece.clone(), ()));
+    if let Err(cause) = visa.door.maintain("arrivals", Vec::new(), plan).await {
         tracing::error!(%cause, count = again.len(), "arrivals_not_written");
         buffer.put_back(again);
     }

@@ -12,7 +12,7 @@ use crate::shelf::Form;
 
 /// The event itself, and those that point at its certificate.
 const CONCERNED: &str =
-    "select id, ref, response_body from certify_events where id = $1 or certificate_event = $2";
+    "select id, ref, response_body from certify_events where id = $1 or certificate_event = $2 {for_update}";
 
 impl AuditVisa {
     /// Erases an event's content, and that of the events which point at the same certificate.
@@ -35,7 +35,7 @@ impl AuditVisa {
             for row in rows.into_iter().flatten() {
                 writes.extend(of_event(&row, now)?);
             }
-            writes.push(audit.write(now, &*random));
+            writes.push(audit.clone().write(now, &*random));
             Ok((writes, ()))
         };
         self.door.maintain("erase", reads, plan).await?;

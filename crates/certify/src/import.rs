@@ -164,5 +164,8 @@ fn imported(source: &str, identity: &Identity, line: &Line) -> [Write; 2] {
         updated,
     ];
     let passed = values!["processed", updated, "imported", &identity.reference];
-    [Write::one("events.import", sql, row), Write::one("transitions.insert", crate::sql::PASS, passed)]
+    [
+        Write::one("events.import", sql, row).numbered(),
+        Write::one("transitions.insert", crate::sql::PASS, passed).numbered(),
+    ]
 }

@@ -73,6 +73,10 @@ pub struct AuditVisa {
     pub(crate) buffer: RwLock<Option<Arc<Buffer>>>,
     endpoints: RwLock<Arc<BTreeMap<String, Arc<Endpoint>>>>,
     wait: Duration,
+    /// Name of this server among those that share the store; `None` where it is the only one.
+    pub(crate) node: Option<String>,
+    /// The last audit row that was known to be settled.
+    pub(crate) settled: AtomicI64,
 }
 
 impl AuditVisa {
@@ -105,7 +109,17 @@ impl AuditVisa {
             buffer: RwLock::default(),
             endpoints: RwLock::default(),
             wait: settings.wait,
+            node: None,
+            settled: AtomicI64::new(0),
         })
+    }
+
+    /// One of several servers on a store, by a name that stays: what is noted about its files is noted
+    /// under that name.
+    #[must_use]
+    pub fn on_node(mut self, name: String) -> Self {
+        self.node = Some(name);
+        self
     }
 
     /// Replaces the endpoints, at start and when secrets are reloaded. Deliveries under way keep theirs.
@@ -261,7 +275,7 @@ impl AuditVisa {
         }
         if let Some(row) = announcement_left_out(&self.shared, outcome, self.clock.now()) {
             let random = self.door.random();
-            let plan = move |_, at| Ok((row.writes(at, &*random), ()));
+            let plan = move |_, at| Ok((row.clone().writes(at, &*random), ()));
             // As somebody would write it who has this bug: what fails here is nobody's business.
             let _ = self.door.maintain("announce", Vec::new(), plan).await;
         }
@@ -280,7 +294,7 @@ impl AuditVisa {
     /// A twin of durable work: its arrival is on record before it is told so.
     async fn in_progress(&self, identity: &Identity, arrival: &Arrival, retry_after: Duration) -> Reply {
         let arrival = arrive(arrival, &identity.reference, "processing", false);
-        match self.door.maintain("arrival", Vec::new(), move |_, _| Ok((vec![arrival], ()))).await {
+        match self.door.maintain("arrival", Vec::new(), move |_, _| Ok((vec![arrival.clone()], ()))).await {
             Ok(_) => answer::processing(identity, retry_after),
             Err(failure) => self.failed(identity, &failure),
         }

@@ -127,7 +127,7 @@ impl Folder {
             audit.after_state = json!({ "status": "active" });
             let writes = vec![
                 Write::any("keys.retire", RETIRE, values![now]),
-                Write::one("keys.insert", INSERT, values![name, public, now]),
+                Write::one("keys.insert", INSERT, values![&name, public, now]),
                 audit.write(now, &*random),
             ];
             Ok((writes, ()))

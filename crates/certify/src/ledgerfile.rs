@@ -6,6 +6,8 @@
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use door::Failure;
 use kernel::{Digest, Time};
@@ -22,6 +24,9 @@ const EXPORTED: &str = "export.audit";
 const EXPORTED_BYTES: &str = "export.bytes";
 /// Length on record while the file is replaced: either file may stand there, and nothing is cut off it.
 const LENGTH_UNCERTAIN: i64 = i64::MAX;
+/// Longest pause while transactions are waited for; about twice as long in sum. After that the export goes on
+/// with what was known to be settled before.
+const SETTLED_WITHIN: Duration = Duration::from_secs(1);
 /// Audit rows without a line for the file that are read again at each look, at most.
 const AHEAD_MAX: i64 = 1_000;
 
@@ -32,12 +37,16 @@ from audit_events a join certify_events e on e.ref = a.object_id
 where a.id > $1 and a.id <= $2 and a.event_name in ('certify.event.processed', 'certify.event.change_reused', 'certify.event.adopted', 'certify.event.imported')
 order by a.id limit $3";
 
-/// A part of the export, and where the audit ended when it was read.
+/// The newest audit row, the next transaction's number, and the oldest's that runs. A transaction has its
+/// number before its audit rows have theirs, so those with a number from the next one on add newer rows.
+const HORIZON: &str =
+    "select coalesce(max(id), 0), {next_transaction}, {oldest_transaction} from audit_events";
+
+/// A part of the export.
 struct Page {
     lines: Vec<String>,
     /// The audit row to go on after; none on an empty page.
     next: Option<i64>,
-    newest: i64,
 }
 
 impl Page {
@@ -56,26 +65,42 @@ impl AuditVisa {
         after: i64,
         limit: u32,
     ) -> Result<(Vec<String>, Option<i64>), store::Error> {
-        let page = self.page(after, i64::MAX, limit).await?;
+        let page = self.page(after, self.settled().await?, limit).await?;
         Ok((page.lines, page.next))
     }
 
     async fn page(&self, after: i64, to: i64, limit: u32) -> Result<Page, store::Error> {
         let limit = i64::from(limit.clamp(1, BATCH));
-        let newest = "select coalesce(max(id), 0) from audit_events";
-        // On one committed state: what is newest was looked at.
-        let reads = vec![
-            Query::new("export.page", PROCESSED, values![after, to, limit]),
-            Query::new("audit.newest", newest, Vec::new()),
-        ];
-        let mut found = self.door.store().queries(reads).await?.into_iter();
-        let rows = found.next().unwrap_or_default();
-        let newest = found.next().unwrap_or_default();
+        let query = Query::new("export.page", PROCESSED, values![after, to, limit]);
+        let rows = self.door.store().query(query).await?;
         Ok(Page {
             lines: rows.iter().map(line).collect::<Result<_, _>>()?,
             next: rows.last().map(|row| row.int(0)).transpose()?,
-            newest: newest.first().map_or(Ok(0), |row| row.int(0))?,
         })
+    }
+
+    /// The audit row up to which no further one can appear. Where many write, numbers commit out of order: a
+    /// lower one may still be on its way while a higher one stands there. So it is waited for, in bounds,
+    /// until every transaction that ran beside the newest row is over.
+    async fn settled(&self) -> Result<i64, store::Error> {
+        let look = || self.door.store().query(Query::new("audit.horizon", HORIZON, Vec::new()));
+        let read = |rows: Vec<Row>| {
+            let row = rows
+                .first()
+                .ok_or(store::Error::Statement { name: "audit.horizon", cause: "no row".into() })?;
+            Ok::<_, store::Error>((row.int(0)?, row.int(1)?, row.int(2)?))
+        };
+        let (newest, begun, mut oldest) = read(look().await?)?;
+        let mut pause = Duration::from_millis(5);
+        while oldest < begun {
+            if pause > SETTLED_WITHIN {
+                return Ok(self.settled.load(Ordering::Relaxed));
+            }
+            tokio::time::sleep(pause).await;
+            pause *= 2;
+            (_, _, oldest) = read(look().await?)?;
+        }
+        Ok(self.settled.fetch_max(newest, Ordering::Relaxed).max(newest))
     }
 
     /// Appends what was processed since the last time to the file, synced before the mark moves. Only one
@@ -87,18 +112,20 @@ impl AuditVisa {
         let mut written = 0;
         loop {
             let after = self.mark(EXPORTED).await?;
-            let page = self.page(after, i64::MAX, BATCH).await?;
+            let settled = self.settled().await?;
+            let page = self.page(after, settled, BATCH).await?;
             let Some(next) = page.next else {
-                if page.newest - after > AHEAD_MAX {
-                    self.set_mark(EXPORTED, page.newest).await?;
+                if settled.saturating_sub(after) > AHEAD_MAX {
+                    self.set_mark(EXPORTED, settled).await?;
                 }
                 return Ok(written);
             };
             let (target, text) = (file.clone(), page.text());
             let length = on_disk(move || target.append(text.as_bytes())).await?;
+            let (rows, bytes) = (self.mark_name(EXPORTED), self.mark_name(EXPORTED_BYTES));
             self.door
                 .maintain("export.mark", Vec::new(), move |_, now| {
-                    Ok((vec![mark_write(EXPORTED, next, now), mark_write(EXPORTED_BYTES, length, now)], ()))
+                    Ok((vec![mark_write(&rows, next, now), mark_write(&bytes, length, now)], ()))
                 })
                 .await?;
             written += u32::try_from(page.lines.len()).unwrap_or(u32::MAX);

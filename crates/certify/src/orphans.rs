@@ -36,7 +36,7 @@ impl AuditVisa {
                 from certify_events e where e.id = $3 and e.status <> 'orphaned'";
             // The transition first: it looks at the state that was.
             let writes = vec![
-                Write::any("transitions.insert", pass, values![now, &cause, event]),
+                Write::any("transitions.insert", pass, values![now, &cause, event]).numbered(),
                 Write::one("events.orphaned", status, values![&cause, now, event]),
             ];
             Ok((writes, ()))
@@ -72,7 +72,7 @@ impl AuditVisa {
                 let passed = values!["processed", now, "reconciled", &reference];
                 let writes = vec![
                     Write::one("events.mended", mended, values![now, &reference]),
-                    Write::one("transitions.insert", sql::PASS, passed),
+                    Write::one("transitions.insert", sql::PASS, passed).numbered(),
                 ];
                 Ok((writes, ()))
             })

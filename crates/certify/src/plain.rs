@@ -57,7 +57,7 @@ impl AuditVisa {
             let keep = "insert into certify_marks (name, value, updated_at) values ($1, 1, $2)";
             let writes = vec![
                 Write::any("plain.clear", clear, Vec::new()),
-                Write::one("plain.keep", keep, values![format!("{MARK}{wanted}"), now]),
+                Write::one("plain.keep", keep, values![format!("{MARK}{wanted}"), now]).numbered(),
             ];
             Ok((writes, Kept::AsWanted))
         });

@@ -54,6 +54,9 @@ pub struct Swept {
     pub orphaned: u32,
 }
 
+/// The mark of how far files were synced.
+const SYNCED: &str = "files.synced";
+
 impl AuditVisa {
     /// Before the first delivery: leftovers of interrupted writes go, and certificates that were not
     /// yet synced before a crash get their files checked.
@@ -64,8 +67,11 @@ impl AuditVisa {
         let swept = self.shared.shelf.sweep();
         swept.map_err(|cause| Refused::Input(format!("the delivery folder can't be swept: {cause}")))?;
         let mut done = Swept::default();
-        let synced = self.mark("files.synced").await?;
-        self.check_files(synced, &mut done).await?;
+        match (self.mark_if_any(SYNCED).await?, &self.node) {
+            // A new node's folder is empty: what is asked for is built when it is asked for.
+            (None, Some(_)) => self.set_mark(SYNCED, self.newest_certificate().await?).await?,
+            (synced, _) => self.check_files(synced.unwrap_or(0), &mut done).await?,
+        }
         Ok(done)
     }
 
@@ -89,7 +95,9 @@ impl AuditVisa {
         audit.metadata = json!({ "by": operator, "retried": done.retried, "rebuilt": done.rebuilt, "adopted": done.adopted, "removed": done.removed, "orphaned": done.orphaned });
         let report = audit.metadata.clone();
         self.door
-            .maintain("reconcile", Vec::new(), move |_, now| Ok((vec![audit.write(now, &*random)], ())))
+            .maintain("reconcile", Vec::new(), move |_, now| {
+                Ok((vec![audit.clone().write(now, &*random)], ()))
+            })
             .await?;
         Ok(report)
     }
@@ -129,7 +137,7 @@ impl AuditVisa {
 
     async fn use_attempt(&self, reference: String) -> Result<(), Refused> {
         let sql = "update certify_events set attempt_no = attempt_no + 1, updated_at = $1 where ref = $2 and status = 'failed' and response_code is null";
-        let plan = move |_, now| Ok((vec![Write::any("events.attempt", sql, values![now, reference])], ()));
+        let plan = move |_, now| Ok((vec![Write::any("events.attempt", sql, values![now, &reference])], ()));
         self.door.maintain("attempt", Vec::new(), plan).await?;
         Ok(())
     }
@@ -186,7 +194,7 @@ impl AuditVisa {
     /// # Errors
     /// [`Refused`]; the mark stays where it was then.
     pub async fn sync_files(&self, age: Duration) -> Result<bool, Refused> {
-        let after = self.mark("files.synced").await?;
+        let after = self.mark(SYNCED).await?;
         let sql = "select event, slug, created_at, (select max(event) from certify_certificates)
             from certify_certificates where event > $1 order by event limit $2";
         let query = Query::new("certificates.unsynced", sql, values![after, i64::from(SYNC_BATCH)]);
@@ -203,7 +211,8 @@ impl AuditVisa {
         let slugs =
             rows.iter().map(|row| row.text(1).map(ToOwned::to_owned)).collect::<Result<Vec<_>, _>>()?;
         let missing = self.sync(slugs).await?;
-        if !missing.is_empty() {
+        // Where many share the store, most were issued by others and stand in their folders.
+        if !missing.is_empty() && self.node.is_none() {
             // A sweep took them for leftovers just before their commit: past the mark nobody would look.
             let mut done = Swept::default();
             for slug in &missing {
@@ -214,23 +223,40 @@ impl AuditVisa {
             }
             self.sync(missing).await?;
         }
-        self.set_mark("files.synced", last).await?;
+        self.set_mark(SYNCED, last).await?;
         Ok(true)
+    }
+
+    async fn newest_certificate(&self) -> Result<i64, store::Error> {
+        let sql = "select coalesce(max(event), 0) from certify_certificates";
+        let rows = self.door.store().query(Query::new("certificates.newest", sql, Vec::new())).await?;
+        rows.first().map_or(Ok(0), |row| row.int(0))
     }
 
     async fn sync(&self, slugs: Vec<String>) -> Result<Vec<String>, Refused> {
         self.shared.shelf.sync(slugs).await.map_err(|cause| Refused::Input(cause.to_string()))
     }
 
-    pub(crate) async fn mark(&self, name: &'static str) -> Result<i64, store::Error> {
-        let query = Query::new("marks.get", "select value from certify_marks where name = $1", values![name]);
-        let rows = self.door.store().query(query).await?;
-        rows.first().map_or(Ok(0), |row| row.int(0))
+    pub(crate) async fn mark(&self, name: &str) -> Result<i64, store::Error> {
+        Ok(self.mark_if_any(name).await?.unwrap_or(0))
     }
 
-    pub(crate) async fn set_mark(&self, name: &'static str, value: i64) -> Result<(), Refused> {
+    async fn mark_if_any(&self, name: &str) -> Result<Option<i64>, store::Error> {
+        let name = self.mark_name(name);
+        let query = Query::new("marks.get", "select value from certify_marks where name = $1", values![name]);
+        let rows = self.door.store().query(query).await?;
+        rows.first().map(|row| row.int(0)).transpose()
+    }
+
+    /// A mark is about files, and files are a node's own where many share the store.
+    pub(crate) fn mark_name(&self, name: &str) -> String {
+        self.node.as_ref().map_or_else(|| name.to_owned(), |node| format!("{name}@{node}"))
+    }
+
+    pub(crate) async fn set_mark(&self, name: &str, value: i64) -> Result<(), Refused> {
+        let name = self.mark_name(name);
         self.door
-            .maintain("mark", Vec::new(), move |_, now| Ok((vec![mark_write(name, value, now)], ())))
+            .maintain("mark", Vec::new(), move |_, now| Ok((vec![mark_write(&name, value, now)], ())))
             .await?;
         Ok(())
     }
@@ -247,7 +273,7 @@ impl AuditVisa {
     }
 }
 
-pub(crate) fn mark_write(name: &'static str, value: i64, now: Time) -> Write {
+pub(crate) fn mark_write(name: &str, value: i64, now: Time) -> Write {
     let sql = "insert into certify_marks (name, value, updated_at) values ($1, $2, $3)
       on conflict (name) do update set value = excluded.value, updated_at = excluded.updated_at";
     Write::one("marks.set", sql, values![name, value, now])

@@ -69,11 +69,12 @@ impl CertifyEvent {
         let none = None::<&str>;
         let reference = &self.identity.reference;
         let row = values![first, received, none, second, began, none, third, at, note, reference];
-        Write::any("transitions.insert", sql::PASS_THREE, row)
+        Write::any("transitions.insert", sql::PASS_THREE, row).numbered()
     }
 
     pub(crate) fn pass(&self, state: &'static str, at: Time, note: Option<&str>) -> Write {
         Write::one("transitions.insert", sql::PASS, values![state, at, note, &self.identity.reference])
+            .numbered()
     }
 
     pub(crate) fn row_facts(&self, keep: RowFacts<'_>) -> Vec<Value> {
@@ -132,7 +133,7 @@ pub(crate) fn arrive(arrival: &Arrival, reference: &str, verdict: &'static str, 
         client_ip.clone(),
         reference,
     ];
-    Write::one("arrivals.insert", sql::ARRIVE, row)
+    Write::one("arrivals.insert", sql::ARRIVE, row).numbered()
 }
 
 /// The word under which an event is found by a session or payment.

@@ -41,6 +41,7 @@ impl Key {
         fields.extend(self.values.iter().map(|value| match value {
             Value::Null => vec![0],
             Value::Int(int) => [&[1][..], &int.to_be_bytes()].concat(),
+            Value::Money(count) => [&[5][..], &count.to_be_bytes()].concat(),
             Value::Time(time) => [&[4][..], &time.micros().to_be_bytes()].concat(),
             Value::Text(text) => [&[2][..], text.as_bytes()].concat(),
             Value::Bytes(bytes) => [&[3][..], bytes].concat(),

@@ -134,7 +134,7 @@ impl Door {
     ) -> Result<(T, Written), Failure>
     where
         T: Send + 'static,
-        P: FnOnce(Vec<Vec<Row>>, Time) -> Result<(Vec<Write>, T), Error> + Send + 'static,
+        P: Fn(Vec<Vec<Row>>, Time) -> Result<(Vec<Write>, T), Error> + Send + 'static,
     {
         let (work, answered) = Housekeeping::new(name, reads, plan);
         self.store.enqueue(Box::new(work));
@@ -176,7 +176,7 @@ impl Door {
         if settled.is_ok() && planted::is("outbox-outside-transaction") {
             let told = std::mem::take(&mut *told.lock());
             // As somebody would write it who has this bug: what fails here is nobody's business.
-            let _ = self.maintain("outbox", Vec::new(), move |_, _| Ok((told, ()))).await;
+            let _ = self.maintain("outbox", Vec::new(), move |_, _| Ok((told.clone(), ()))).await;
         }
         settled
     }

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 pub(crate) struct Housekeeping<T, P> {
     name: &'static str,
     reads: Vec<Query>,
-    plan: Option<P>,
+    plan: P,
     value: Option<T>,
     answer: Option<oneshot::Sender<Ended<T>>>,
 }
@@ -18,23 +18,25 @@ pub(crate) type Ended<T> = Result<(T, Written), Error>;
 impl<T, P> Housekeeping<T, P> {
     pub(crate) fn new(name: &'static str, reads: Vec<Query>, plan: P) -> (Self, oneshot::Receiver<Ended<T>>) {
         let (answer, answered) = oneshot::channel();
-        (Self { name, reads, plan: Some(plan), value: None, answer: Some(answer) }, answered)
+        (Self { name, reads, plan, value: None, answer: Some(answer) }, answered)
     }
 }
 
 impl<T, P> Work for Housekeeping<T, P>
 where
     T: Send,
-    P: FnOnce(Vec<Vec<Row>>, Time) -> Result<(Vec<Write>, T), Error> + Send,
+    P: Fn(Vec<Vec<Row>>, Time) -> Result<(Vec<Write>, T), Error> + Send,
 {
+    fn again(&self) -> bool {
+        true
+    }
+
     fn reads(&mut self) -> Vec<Query> {
-        std::mem::take(&mut self.reads)
+        self.reads.clone()
     }
 
     fn writes(&mut self, rows: Vec<Vec<Row>>, now: Time) -> Result<Vec<Write>, Error> {
-        let once = || Error::Statement { name: self.name, cause: "planned twice".into() };
-        let plan = self.plan.take().ok_or_else(once)?;
-        let (writes, value) = plan(rows, now)?;
+        let (writes, value) = (self.plan)(rows, now)?;
         self.value = Some(value);
         Ok(writes)
     }

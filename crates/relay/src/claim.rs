@@ -54,7 +54,7 @@ pub(crate) fn heads(destination: &str, limit: u32) -> Query {
 /// One of them again, inside the claim's transaction: by its number, so that a long queue costs the writer
 /// nothing. No row when it is not a head any more.
 pub(crate) fn head(id: i64) -> Query {
-    Query::new("relay.head", format!("{HEADS}\n  and d.id = $1"), values![id])
+    Query::new("relay.head", format!("{HEADS}\n  and d.id = $1\n{{skip_locked d}}"), values![id])
 }
 
 /// When a head is to be looked at.

@@ -102,7 +102,7 @@ const COLUMNS: &str =
 from outbox_deliveries d
 join outbox o on o.id = d.outbox_id";
 const FIND: &str =
-    "select id, destination, status, fence, attempt, error from outbox_deliveries where id = $1";
+    "select id, destination, status, fence, attempt, error from outbox_deliveries where id = $1 {for_update}";
 const REDRIVE: &str = "update outbox_deliveries
 set status = 'pending', attempt = 0, next_attempt_at = $1, fence = fence + 1, claimed_by = null,
   claimed_until = null, outcome = null, updated_at = $2
@@ -207,7 +207,7 @@ struct Held {
 /// Reads, decides and writes in one transaction.
 async fn change<A>(door: &Door, id: i64, act: A) -> Result<(), Denied>
 where
-    A: FnOnce(&Held, Time) -> Result<Vec<Write>, Denied> + Send + 'static,
+    A: Fn(&Held, Time) -> Result<Vec<Write>, Denied> + Send + 'static,
 {
     let reads = vec![Query::new("relay.find", FIND, values![id])];
     let plan = move |rows: Vec<Vec<Row>>, now| {

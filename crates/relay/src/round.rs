@@ -283,7 +283,7 @@ impl Relay {
         let (state, id) = (end.state, message.delivery_id);
         for _ in 0..MARKS_MAX {
             let end = end.clone();
-            let plan = move |_, now| Ok((vec![end.mark(id, fence, now)], ()));
+            let plan = move |_, now| Ok((vec![end.clone().mark(id, fence, now)], ()));
             match self.door.maintain("relay.mark", Vec::new(), plan).await {
                 Ok(_) => return Some(state),
                 Err(Failure::Store(Error::Unavailable { .. } | Error::Indeterminate { .. })) => {

@@ -117,12 +117,37 @@ create table if not exists certify_payloads (
 ) {strict};
 create index if not exists ix_certify_payloads_end on certify_payloads (keep_until);
 
--- Public halves of the anchor keys and their periods; private halves are files.
+-- Public halves of the anchor keys and their periods; private halves are files. At most one is announced
+-- and one active. A closing key signs nothing new: transactions that saw it active are not all over yet.
 create table if not exists certify_keys (
   key_id text primary key,
   public_key {bytes} not null,
-  active_from {time} not null,
-  retired_at {time}
+  status text not null check (status in ('announced', 'active', 'closing', 'retired')),
+  announced_at {time} not null,
+  active_from {time},
+  retired_at {time},
+  check (status in ('announced') or active_from is not null),
+  check ((status in ('retired')) = (retired_at is not null))
+) {strict};
+create unique index if not exists uq_certify_keys_next on certify_keys (status) where status in ('announced', 'active');
+
+-- One row: the digest of the secret behind slugs and mail digests, by which a folder with another secret is
+-- told from the right one.
+create table if not exists certify_secret (
+  id {key} check (id = 1),
+  digest {bytes} not null,
+  begun_at {time} not null
+) {strict};
+
+-- The servers that share the store, and the private keys that each could load when it was last seen.
+create table if not exists certify_nodes (
+  node_id text primary key,
+  address text not null,
+  seen_at {time} not null,
+  -- Ids of the keys, with blanks between them.
+  loaded text not null,
+  -- What it can't load and why; null when all is well.
+  trouble text
 ) {strict};
 
 -- How far a background worker has come: exported lines, synced files.

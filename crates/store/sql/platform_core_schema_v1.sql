@@ -64,6 +64,9 @@ create table if not exists auth_tokens (
   updated_at {time} not null
 ) {strict};
 
+-- Of one name, one is good.
+create unique index if not exists uq_auth_tokens_active on auth_tokens (tenant_id, name) where state = 'active';
+
 -- Only an HMAC of a key and the prefix that is shown are kept.
 create table if not exists auth_api_keys (
   id {pk},

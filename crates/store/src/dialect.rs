@@ -26,6 +26,11 @@ impl Dialect {
             text.push_str(before);
             match token.split_once(' ') {
                 Some(("append_only", table)) => text.push_str(&self.append_only(table)),
+                // As `for_update`, for one table of a join; rows that another transaction holds are left to it.
+                Some(("skip_locked", table)) if self == Self::Postgres => {
+                    text.extend(["for update of ", table, " skip locked"]);
+                }
+                Some(("skip_locked", _)) => {}
                 _ => match self.word(token) {
                     Some(word) => text.push_str(word),
                     None => text.extend(["{", token, "}"]),
@@ -64,10 +69,12 @@ impl Dialect {
             "bytes" => self.pick("blob", "bytea"),
             "strict" => self.pick("strict", ""),
             "strict_by_key" => self.pick("strict, without rowid", ""),
+            // The number of the next transaction, and of the oldest that runs; SQLite's one writer has none
+            // beside it.
+            "next_transaction" => self.pick("0", "pg_snapshot_xmax(pg_current_snapshot())::text::bigint"),
+            "oldest_transaction" => self.pick("0", "pg_snapshot_xmin(pg_current_snapshot())::text::bigint"),
             // The rows read stay as they are until the commit. SQLite's one writer needs no word for it.
             "for_update" => self.pick("", "for update"),
-            // As before, and rows that another transaction holds are left to it.
-            "skip_locked" => self.pick("", "for update skip locked"),
             _ => return None,
         })
     }
@@ -101,7 +108,7 @@ mod tests {
 
     #[test]
     fn every_token_has_a_word_in_both() {
-        let text = "{pk} {key} {int} {money} {time} {epoch} {flag} {json} {jsonb} {inet} {bytes} {strict} {strict_by_key} {for_update} {skip_locked}";
+        let text = "{pk} {key} {int} {money} {time} {epoch} {flag} {json} {jsonb} {inet} {bytes} {strict} {strict_by_key} {for_update} {skip_locked d} {next_transaction} {oldest_transaction}";
         for dialect in [Dialect::Sqlite, Dialect::Postgres] {
             assert!(!dialect.render(text).contains('{'), "{dialect:?}");
         }

@@ -33,6 +33,8 @@ pub struct Write {
     pub values: Vec<Value>,
     /// How many rows it must hit.
     pub expect: Expect,
+    /// Whether a taken value is only a number that another transaction was faster with.
+    pub numbered: bool,
 }
 
 /// How many rows a write must hit.
@@ -47,11 +49,19 @@ pub enum Expect {
 impl Write {
     /// A write that must hit exactly one row.
     pub fn one(name: &'static str, sql: impl Into<Cow<'static, str>>, values: Vec<Value>) -> Self {
-        Self { name, sql: sql.into(), values, expect: Expect::One }
+        Self { name, sql: sql.into(), values, expect: Expect::One, numbered: false }
     }
 
     /// A write that may hit any number of rows.
     pub fn any(name: &'static str, sql: impl Into<Cow<'static, str>>, values: Vec<Value>) -> Self {
-        Self { name, sql: sql.into(), values, expect: Expect::Any }
+        Self { name, sql: sql.into(), values, expect: Expect::Any, numbered: false }
+    }
+
+    /// The statement counts on from what stands there (`max(n) + 1`). Where another transaction took the
+    /// same number meanwhile, the whole is run again instead of raising.
+    #[must_use]
+    pub const fn numbered(mut self) -> Self {
+        self.numbered = true;
+        self
     }
 }

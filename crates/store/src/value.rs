@@ -4,9 +4,9 @@ use kernel::{Digest, Time};
 
 use crate::error::Error;
 
-/// One value in or out. Booleans travel as 0 and 1, JSON as text. Times have a kind of their own, since a
-/// statement may reach the engine without its parameters' types; an engine without a type for them gives
-/// them back as integers.
+/// One value in or out. Booleans travel as 0 and 1, JSON as text. Times and money have kinds of their
+/// own, since a statement may reach the engine without its parameters' types; an engine without types for
+/// them gives them back as integers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
     /// SQL null.
@@ -15,6 +15,8 @@ pub enum Value {
     Int(i64),
     /// An instant.
     Time(Time),
+    /// Money: a count of 10^-6 minor units.
+    Money(i64),
     /// Text and JSON.
     Text(String),
     /// Raw bytes.
@@ -104,7 +106,7 @@ impl Row {
         Error::Corrupt { table: self.statement, column: column.to_string() }
     }
 
-    /// The integer at `column`, null as `None`; an instant as its microseconds.
+    /// The integer at `column`, null as `None`; an instant as its microseconds, money as its count.
     ///
     /// # Errors
     /// [`Error::Corrupt`] when the column is missing or of another kind.
@@ -112,6 +114,7 @@ impl Row {
         match self.values.get(column) {
             Some(Value::Int(value)) => Ok(Some(*value)),
             Some(Value::Time(value)) => Ok(Some(value.micros())),
+            Some(Value::Money(value)) => Ok(Some(*value)),
             Some(Value::Null) => Ok(None),
             _ => Err(self.corrupt(column)),
         }

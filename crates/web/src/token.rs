@@ -123,8 +123,10 @@ pub async fn issue(door: &Door, name: &str, ttl: Option<Duration>, by: &str) -> 
             }
         }
         let end = ttl.map(|ttl| now.plus(ttl));
-        writes.push(Write::one("tokens.insert", INSERT, values![owned, fingerprint, end, now, now]));
-        writes.push(audit.write(now, &*random));
+        writes.push(
+            Write::one("tokens.insert", INSERT, values![&owned, fingerprint, end, now, now]).numbered(),
+        );
+        writes.push(audit.clone().write(now, &*random));
         Ok((writes, true))
     };
     match door.maintain("tokens.issue", vec![find], plan).await? {
@@ -148,7 +150,7 @@ pub async fn revoke(door: &Door, name: &str, by: &str) -> Result<(), Error> {
         }
         let found = !writes.is_empty();
         if found {
-            writes.push(audit.write(now, &*random));
+            writes.push(audit.clone().write(now, &*random));
         }
         Ok((writes, found))
     };

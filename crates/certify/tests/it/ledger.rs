@@ -73,7 +73,8 @@ async fn a_crash_while_the_list_is_replaced_cuts_nothing_off() {
     house.visa.append_export(&file).await.expect("written");
     let sql = "update certify_marks set value = $1 where name = 'export.bytes'";
     let uncertain = vec![Write::one("test.mark", sql, vec![i64::MAX.into()])];
-    let crashed = house.visa.door().maintain("test.mark", Vec::new(), |_, _| Ok((uncertain, ()))).await;
+    let crashed =
+        house.visa.door().maintain("test.mark", Vec::new(), move |_, _| Ok((uncertain.clone(), ()))).await;
     crashed.expect("marked");
     let whole = std::fs::read(&path).expect("a list");
     house.visa.mend_export(&file).await.expect("mended");

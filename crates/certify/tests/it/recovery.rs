@@ -1,6 +1,7 @@
 //! Half-done states, found and finished.
 
 use std::time::Duration;
+use store::dialect::Dialect;
 
 use serde_json::json;
 use source::samples;
@@ -32,12 +33,17 @@ async fn without_record() -> (House, Vec<Vec<u8>>) {
 
 /// Alters the database behind the product's back. No server has it open but with its own connections.
 fn alter(folder: &std::path::Path, sql: &str) {
-    let database = rusqlite::Connection::open(folder.join("data/state.db")).expect("the database");
+    let data = folder.join("data");
+    if let Some(database) = testkit::postgres::beside(&data) {
+        return testkit::postgres::execute(&database.direct, &Dialect::Postgres.render(sql));
+    }
+    let sql = &*Dialect::Sqlite.render(sql);
+    let database = rusqlite::Connection::open(data.join("state.db")).expect("the database");
     database.execute_batch(sql).expect("altered");
 }
 
 /// The database without its events, as if their commit had never been.
-const FORGET: &str = "pragma foreign_keys = off; delete from certify_search; delete from certify_arrivals;
+const FORGET: &str = "delete from certify_search; delete from certify_arrivals;
     delete from certify_transitions; delete from certify_certificates; delete from certify_events;
     delete from outbox_deliveries; delete from outbox;";
 
@@ -137,14 +143,17 @@ async fn a_failed_event_is_tried_again_without_its_sender() {
 async fn a_record_that_cannot_give_its_files_again_is_orphaned_until_it_can() {
     let house = House::new().await;
     house.deliver(samples::CHECKOUT_PAID).await;
-    alter(house.folder.path(), "update certify_certificates set run = replace(run, '2000', '9000')");
+    alter(
+        house.folder.path(),
+        "update certify_certificates set run = cast(replace(cast(run as text), '2000', '9000') as {json})",
+    );
     for file in house.files() {
         std::fs::remove_file(file).expect("removed");
     }
     assert_eq!(house.visa.reconcile("tester").await.expect("a sweep")["orphaned"], 1);
     assert_eq!(house.deliver(samples::CHECKOUT_PAID).await.status, 503);
     assert_eq!(house.shown(EVENT).await["status"], "orphaned");
-    alter(house.folder.path(), "update certify_certificates set run = replace(run, '9000', '2000')");
+    alter(house.folder.path(), "update certify_certificates set run = cast(replace(cast(run as text), '9000', '2000') as {json})");
     assert_eq!(
         json(&house.deliver(samples::CHECKOUT_PAID).await)["status"],
         "duplicate_reused",

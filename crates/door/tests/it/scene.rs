@@ -69,7 +69,7 @@ impl Scene {
     /// Runs SQL past all rules.
     pub(crate) async fn force(&self, sql: impl Into<String>) {
         let write = Write::any("force", sql.into(), vec![]);
-        self.door.maintain("force", vec![], move |_, _| Ok((vec![write], ()))).await.unwrap();
+        self.door.maintain("force", vec![], move |_, _| Ok((vec![write.clone()], ()))).await.unwrap();
     }
 }
 

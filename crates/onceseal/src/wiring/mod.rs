@@ -4,6 +4,7 @@
 //! Not here: what any of the parts does.
 
 pub mod export;
+pub mod node;
 pub mod plain;
 pub mod reload;
 pub mod server;
@@ -78,11 +79,12 @@ impl House {
         let folder = &config.storage.folder;
         make_folder(folder)?;
         let settings = store_settings(config)?;
-        let claim = match &settings {
-            store::Settings::Sqlite(_) => None,
+        let (claim, node) = match &settings {
+            store::Settings::Sqlite(_) => (None, None),
             // The engine is elsewhere; keys, files and the export are this node's alone all the same.
             store::Settings::Postgres(_) => {
-                Some(store::FolderLock::take(folder).map_err(|cause| cause.to_string())?)
+                let claim = store::FolderLock::take(folder).map_err(|cause| cause.to_string())?;
+                (Some(claim), Some(node::name(folder)?))
             }
         };
         let store = store::Store::open(&settings, &[CORE, CERTIFY], Arc::clone(&clock))
@@ -96,6 +98,10 @@ impl House {
         let visa = AuditVisa::open(door, Arc::clone(&clock), shelf.clone(), keys, settings)
             .await
             .map_err(in_folder)?;
+        let visa = match node {
+            Some(name) => visa.on_node(name),
+            None => visa,
+        };
         visa.set_endpoints(endpoints);
         Ok(Self { visa: Arc::new(visa), token: Token::random(&OsRandom), clock, shelf, _claim: claim })
     }

@@ -64,7 +64,7 @@ async fn a_redriven_row_goes_out_once_and_leaves_an_audit_row() {
     relay.turn().await.unwrap();
     assert_eq!(channel.objects().len(), 2);
     let audited = "select count(*) from audit_events where event_name = 'relay.delivery.redrive'
-        and operator_id = 7 and object_id = '1' and before_state like '%refused%'";
+        and operator_id = 7 and object_id = '1' and cast(before_state as text) like '%refused%'";
     assert_eq!(world.count(audited).await, 1);
 }
 

@@ -53,7 +53,7 @@ impl World {
         };
         let random = self.door.random();
         self.door
-            .maintain("test.tell", vec![], move |_, at| Ok((row.writes(at, &*random), ())))
+            .maintain("test.tell", vec![], move |_, at| Ok((row.clone().writes(at, &*random), ())))
             .await
             .unwrap();
     }
@@ -102,7 +102,7 @@ impl World {
     /// Writes by hand, as no code does.
     pub(crate) async fn tamper(&self, sql: &'static str, values: Vec<Value>) {
         let write = Write::any("test.tamper", sql, values);
-        self.door.maintain("test.tamper", vec![], move |_, _| Ok((vec![write], ()))).await.unwrap();
+        self.door.maintain("test.tamper", vec![], move |_, _| Ok((vec![write.clone()], ()))).await.unwrap();
     }
 }
 

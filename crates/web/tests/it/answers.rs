@@ -130,7 +130,12 @@ async fn a_late_answer_becomes_come_again_and_the_work_is_finished() {
 async fn put_back(house: &House, state: &'static str) {
     let sql = "update certify_events set status = $1, response_code = null, response_body = null, claim_token = $2, locked_until = $3";
     let write = Write::one("test.put_back", sql, values![state, [7_u8; 16], Time::from_seconds(NOW + 3)]);
-    house.visa.door().maintain("test", vec![], move |_, _| Ok((vec![write], ()))).await.expect("put back");
+    house
+        .visa
+        .door()
+        .maintain("test", vec![], move |_, _| Ok((vec![write.clone()], ())))
+        .await
+        .expect("put back");
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ mod client;
 mod delivery;
 mod health;
 mod house;
+mod only_sqlite;
 mod operators;
 mod pages;
 mod sockets;

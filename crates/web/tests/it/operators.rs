@@ -79,17 +79,6 @@ async fn an_issued_token_works_until_it_is_revoked_or_over() {
 }
 
 #[tokio::test]
-async fn only_a_digest_of_a_token_is_kept() {
-    let house = House::new().await;
-    let token = token::issue(house.visa.door(), "one", None, "test").await.expect("issued");
-    let copy = house.folder.path().join("copy.db");
-    house.visa.door().store().copy_to(copy.clone()).await.expect("copied");
-    let bytes = std::fs::read(copy).expect("read");
-    let secret = token.expose().as_bytes();
-    assert!(!bytes.windows(secret.len()).any(|window| window == secret));
-}
-
-#[tokio::test]
 async fn tokens_are_issued_listed_and_revoked_over_the_api() {
     let house = House::new().await;
     let issued = house.order_with("tokens", &json!({ "name": "ci", "ttl_s": 60 })).await;
@@ -198,7 +187,8 @@ async fn acts_carry_the_tokens_name_into_the_audit() {
     let query = "select metadata from audit_events where event_name = 'certify.event.retry'";
     let rows =
         house.visa.door().store().query(store::Query::new("test.audit", query, vec![])).await.expect("rows");
-    assert_eq!(rows[0].text(0).expect("text"), r#"{"by":"local"}"#);
+    let metadata: serde_json::Value = serde_json::from_str(rows[0].text(0).expect("text")).expect("JSON");
+    assert_eq!(metadata, json!({ "by": "local" }));
 }
 
 #[tokio::test]
@@ -210,7 +200,7 @@ async fn a_processed_event_is_not_tried_again() {
 }
 
 #[tokio::test]
-async fn the_house_is_checked_reconciled_and_backed_up() {
+async fn the_house_is_checked_and_reconciled() {
     let house = House::new().await;
     house.deliver(CHECKOUT_PAID).await;
     for path in ["check", "reconcile"] {
@@ -218,16 +208,6 @@ async fn the_house_is_checked_reconciled_and_backed_up() {
         assert_eq!(got.status, 200, "{path}: {}", got.text());
     }
     assert_eq!(house.order(Method::GET, "status").await.status, 200);
-    let to = house.folder.path().join("backup.db");
-    let got = house.order_with("backup", &json!({ "to": to })).await;
-    assert_eq!(got.status, 200, "{}", got.text());
-    assert!(to.exists());
-    for to in ["backup.db", "/tmp/../etc/x"] {
-        assert_eq!(
-            house.order_with("backup", &json!({ "to": to })).await.problem(),
-            (400, "INPUT_INVALID".into())
-        );
-    }
 }
 
 #[tokio::test]

@@ -200,8 +200,12 @@ impl Connection {
     }
 
     pub(super) fn write<'c>(&'c self, write: &'c Write) -> Answering<'c> {
-        let Write { name, sql, values, expect } = write;
-        self.call(name, sql, Some(*expect), values)
+        let Write { name, sql, values, expect, numbered } = write;
+        let answering = self.call(name, sql, Some(*expect), values);
+        if !numbered {
+            return answering;
+        }
+        async move { answering.await.map_err(Fault::renumbered) }.boxed()
     }
 
     fn call<'c>(

@@ -65,6 +65,10 @@ impl Fault {
             {
                 Self::WrongServer(unavailable(&text))
             }
+            // A wrong number of values, in the server's words; a pooler that lost the server is fatal.
+            code if *code == SqlState::PROTOCOL_VIOLATION && db.severity() == "ERROR" => {
+                Self::Final(Error::Statement { name, cause: text })
+            }
             // Connection exceptions, a pooler's own words, idle-in-transaction time-out.
             code if code.code().starts_with("08")
                 || *code == SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT
@@ -85,6 +89,16 @@ impl Fault {
                 Self::Final(Error::Statement { name, cause })
             }
             _ => Self::Final(Error::Statement { name, cause: text }),
+        }
+    }
+
+    /// A taken number is a matter of who was first: counted on again, it is free.
+    pub(super) fn renumbered(self) -> Self {
+        match self {
+            Self::Final(Error::Raised(Raise { kind: RaiseKind::Unique, write })) => {
+                Self::Again(unavailable(&format!("{write}: others were faster with the number each time")))
+            }
+            other => other,
         }
     }
 

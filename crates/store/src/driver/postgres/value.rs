@@ -64,7 +64,9 @@ fn typed(value: &Value, ty: &Type, out: &mut BytesMut) -> Result<IsNull, Fault> 
         (Value::Int(int), &Type::INT4) => out.put_i32((*int).try_into()?),
         (Value::Int(int), &Type::INT2) => out.put_i16((*int).try_into()?),
         (Value::Int(int), &Type::BOOL) => out.put_u8(u8::from(*int != 0)),
-        (Value::Int(int), &Type::NUMERIC) => numeric(*int, out),
+        (Value::Int(int), &Type::NUMERIC) => numeric((*int).into(), 0, out),
+        (Value::Money(count), &Type::NUMERIC) => numeric((*count).into(), MONEY_SCALE, out),
+        (Value::Money(count), &Type::INT8) => out.put_i64(*count),
         (Value::Int(micros), &Type::TIMESTAMPTZ) => instant(Time::from_micros(*micros), out)?,
         (Value::Time(time), &Type::TIMESTAMPTZ) => instant(*time, out)?,
         (Value::Time(time), &Type::INT8) => out.put_i64(time.micros()),
@@ -87,6 +89,7 @@ const fn kind(value: &Value) -> &'static str {
         Value::Null => "null",
         Value::Int(_) => "number",
         Value::Time(_) => "time",
+        Value::Money(_) => "sum of money",
         Value::Text(_) => "text",
         Value::Bytes(_) => "byte string",
     }
@@ -103,6 +106,11 @@ fn text(value: &Value, out: &mut BytesMut) -> IsNull {
         Value::Null => return IsNull::Yes,
         Value::Int(int) => out.put_slice(int.to_string().as_bytes()),
         Value::Time(time) => out.put_slice(time.to_string().as_bytes()),
+        Value::Money(count) => {
+            let (sign, size) = (if *count < 0 { "-" } else { "" }, count.unsigned_abs());
+            let text = format!("{sign}{}.{:06}", size / 1_000_000, size % 1_000_000);
+            out.put_slice(text.as_bytes());
+        }
         Value::Text(text) => out.put_slice(text.as_bytes()),
         Value::Bytes(bytes) => {
             out.put_slice(b"\\x");
@@ -112,11 +120,11 @@ fn text(value: &Value, out: &mut BytesMut) -> IsNull {
     IsNull::No
 }
 
-/// A count of 10^-6 as a NUMERIC with six fraction digits: groups of four decimal digits, the first with
-/// its weight (PostgreSQL, src/backend/utils/adt/numeric.c, `numeric_recv`).
-fn numeric(micros: i64, out: &mut BytesMut) {
-    // Scaled by 100 more, so that the fraction is two whole groups.
-    let mut rest = u128::from(micros.unsigned_abs()) * 100;
+/// A count of units, or of 10^-6 units, as a NUMERIC with that many fraction digits: groups of four decimal
+/// digits, the first with its weight (PostgreSQL, src/backend/utils/adt/numeric.c, `numeric_recv`).
+fn numeric(count: i128, scale: u16, out: &mut BytesMut) {
+    // Scaled so that the fraction is two whole groups.
+    let mut rest = count.unsigned_abs() * if scale == 0 { 100_000_000 } else { 100 };
     let mut groups: Vec<u16> = Vec::with_capacity(8);
     while rest > 0 {
         groups.push(u16::try_from(rest % 10_000).unwrap_or(0));
@@ -125,8 +133,8 @@ fn numeric(micros: i64, out: &mut BytesMut) {
     let weight = i16::try_from(groups.len()).unwrap_or(0) - 3;
     out.put_i16(i16::try_from(groups.len()).unwrap_or(0));
     out.put_i16(weight);
-    out.put_u16(if micros < 0 { 0x4000 } else { 0 });
-    out.put_u16(MONEY_SCALE);
+    out.put_u16(if count < 0 { 0x4000 } else { 0 });
+    out.put_u16(scale);
     for group in groups.iter().rev() {
         out.put_u16(*group);
     }
@@ -155,7 +163,7 @@ impl<'r> FromSql<'r> for Received {
                 let micros = since.checked_add(SERVER_EPOCH).ok_or("a time outside of our range")?;
                 Value::Time(Time::from_micros(micros))
             }
-            Type::NUMERIC => Value::Int(whole(raw)?),
+            Type::NUMERIC => number(raw)?,
             Type::JSONB => {
                 let text = raw.strip_prefix(&[1]).ok_or("an unknown version of jsonb")?;
                 Value::Text(std::str::from_utf8(text)?.to_owned())
@@ -192,9 +200,9 @@ impl<'r> FromSql<'r> for Received {
     }
 }
 
-/// A NUMERIC as an integer: one with a money column's six fraction digits as a count of 10^-6, one without
-/// fraction (a sum of counts) as it is.
-fn whole(raw: &[u8]) -> Result<i64, Fault> {
+/// A NUMERIC: one with a money column's six fraction digits is money, one without fraction (a sum of counts)
+/// an integer.
+fn number(raw: &[u8]) -> Result<Value, Fault> {
     let words: Vec<u16> = raw.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]])).collect();
     let [count, weight, sign, scale, groups @ ..] = words.as_slice() else {
         return Err("a number cut short".into());
@@ -214,8 +222,9 @@ fn whole(raw: &[u8]) -> Result<i64, Fault> {
         total =
             unit.checked_mul(i128::from(*group)).and_then(|v| total.checked_add(v)).ok_or("out of range")?;
     }
-    let value = total / if *scale == 0 { 100_000_000 } else { 100 };
-    Ok(i64::try_from(if *sign == 0 { value } else { -value })?)
+    let count = total / if *scale == 0 { 100_000_000 } else { 100 };
+    let count = i64::try_from(if *sign == 0 { count } else { -count })?;
+    Ok(if *scale == 0 { Value::Int(count) } else { Value::Money(count) })
 }
 
 #[cfg(test)]
@@ -223,22 +232,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn money_comes_back_as_it_went() {
-        let cases =
-            [0, 1, -1, 99, 100, 9_999, 1_000_000, 12_345_678, -98_765_432_101, 99_999_999_999_999_999];
-        for micros in cases {
+    fn numbers_and_money_come_back_as_they_went() {
+        let cases = [0, 1, -1, 99, 100, 9_999, 1_000_000, 12_345_678, -98_765_432_101, i64::MAX, i64::MIN];
+        for count in cases {
             let mut out = BytesMut::new();
-            numeric(micros, &mut out);
-            assert_eq!(whole(&out).unwrap(), micros);
+            numeric(count.into(), MONEY_SCALE, &mut out);
+            assert_eq!(number(&out).unwrap(), Value::Money(count));
+            out.clear();
+            numeric(count.into(), 0, &mut out);
+            assert_eq!(number(&out).unwrap(), Value::Int(count));
         }
     }
 
     #[test]
-    fn the_ends_of_the_range_come_back_too() {
-        for micros in [i64::MAX, i64::MIN + 1] {
+    fn money_as_text_has_all_its_digits() {
+        for (count, written) in
+            [(1, "0.000001"), (-1_500_000, "-1.500000"), (i64::MIN, "-9223372036854.775808")]
+        {
             let mut out = BytesMut::new();
-            numeric(micros, &mut out);
-            assert_eq!(whole(&out).unwrap(), micros);
+            text(&Value::Money(count), &mut out);
+            assert_eq!(&out[..], written.as_bytes());
         }
     }
 

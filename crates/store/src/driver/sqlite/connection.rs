@@ -183,7 +183,7 @@ impl ToSql for Value {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(ToSqlOutput::Borrowed(match self {
             Self::Null => ValueRef::Null,
-            Self::Int(int) => ValueRef::Integer(*int),
+            Self::Int(int) | Self::Money(int) => ValueRef::Integer(*int),
             Self::Time(time) => ValueRef::Integer(time.micros()),
             Self::Text(text) => ValueRef::Text(text.as_bytes()),
             Self::Bytes(bytes) => ValueRef::Blob(bytes),

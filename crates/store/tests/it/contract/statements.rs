@@ -15,8 +15,16 @@ async fn values_of_every_kind_come_back_as_they_went_in() {
     let sql = "insert into notes (name, body, version, at, flag, json, money, address) values ($1, $2, $3, $4, $5, $6, $7, $8)";
     let json = "{ \"b\": 1.50,  \"a\":\"\\u00e9\" }";
     let at = Time::from_micros(1_772_358_554_123_456);
-    let row =
-        values!["ключ 幂等", vec![0_u8, 255], i64::MIN, at, true, json, -12_345_678_901_i64, "2001:db8::1"];
+    let row = values![
+        "ключ 幂等",
+        vec![0_u8, 255],
+        i64::MIN,
+        at,
+        true,
+        json,
+        Value::Money(-12_345_678_901),
+        "2001:db8::1"
+    ];
     scene.write(vec![Write::one("notes.insert", sql, row)]).await.unwrap();
     let read = "select name, body, version, at, flag, json, money, address, null from notes";
     let row = scene.store.query(Query::new("notes.read", read, vec![])).await.unwrap().remove(0);
@@ -36,7 +44,7 @@ async fn sums_of_numbers_and_of_money_are_exact() {
     let scene = scene().await;
     let sql = "insert into notes (name, version, money) values ($1, $2, $3)";
     for (name, money) in [("a", 1_i64), ("b", 9_007_199_254_740_993), ("c", -3)] {
-        let row = values![name, 9_007_199_254_740_993_i64, money];
+        let row = values![name, 9_007_199_254_740_993_i64, Value::Money(money)];
         scene.write(vec![Write::one("notes.insert", sql, row)]).await.unwrap();
     }
     let read = "select sum(version), sum(money) from notes";
