@@ -73,18 +73,21 @@ pub(crate) struct Astray {
 }
 
 impl<C: Command> Work for Attempt<C> {
-    /// Whoever wants to begin takes both locks or hears who has them. Whoever only adds to what stands
-    /// there, or has the durable claim, waits for its turn.
+    /// Whoever wants to begin takes both locks or hears who has them; whoever has the durable claim, or puts
+    /// a failure on record, waits for both. Looks take turns among themselves: nobody is told that one of
+    /// them is running.
     fn lock(&self) -> Lock {
         let Some(key) = &self.key else { return Lock::None };
         let digest = key.digest();
-        let lock = digest.word();
+        let pair = Digest::of_fields(&[digest.as_bytes(), key.fingerprint.as_bytes()]).word();
         match &self.stage {
+            Stage::Look => Lock::Turn { word: Digest::of_fields(&[digest.as_bytes(), b"look"]).word() },
             Stage::Claim { .. } | Stage::Run { held: None, .. } | Stage::Refuse { held: None, .. } => {
-                let pair = Digest::of_fields(&[digest.as_bytes(), key.fingerprint.as_bytes()]);
-                Lock::Try { pair: pair.word(), key: lock }
+                Lock::Try { pair, key: digest.word() }
             }
-            _ => Lock::Wait { key: lock },
+            Stage::Run { .. } | Stage::Refuse { .. } | Stage::Fail { .. } => {
+                Lock::Wait { pair, key: digest.word() }
+            }
         }
     }
 

@@ -21,11 +21,19 @@ pub enum Lock {
         /// First half of the key's digest.
         key: i64,
     },
-    /// On the key, waiting as long as the engine's lock time-out allows: for works that are short and
-    /// only add to what stands there.
+    /// On both, waiting as long as the engine's lock time-out allows: for works that settle what they hold,
+    /// whoever else tries.
     Wait {
-        /// First half of the key's digest.
+        /// As above.
+        pair: i64,
+        /// As above.
         key: i64,
+    },
+    /// On a word of their own, waiting as above: works that only add to what stands there take turns, and
+    /// nobody takes them for one that holds the key.
+    Turn {
+        /// First half of a digest that the key does not share.
+        word: i64,
     },
 }
 

@@ -1,6 +1,8 @@
 //! Databases for tests, on the server that the test command started. Without one the suites run on the
 //! embedded store.
 
+#![expect(clippy::panic, reason = "a test whose database can't be had must fail, and say why")]
+
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -99,7 +101,7 @@ fn run(url: &str, sql: &str) -> Vec<String> {
 }
 
 fn database(server: &str, name: &str) -> Database {
-    let direct = replaced(server, |authority| authority.to_owned(), name);
+    let direct = replaced(server, str::to_owned, name);
     let pooler = std::env::var(POOLER).ok();
     let url = pooler.as_deref().map_or_else(
         || direct.clone(),

@@ -208,6 +208,7 @@ impl Connection {
         async move { answering.await.map_err(Fault::renumbered) }.boxed()
     }
 
+    #[expect(clippy::ptr_arg, reason = "a borrowed text is kept as it is, without a copy")]
     fn call<'c>(
         &'c self,
         name: &'static str,

@@ -77,7 +77,7 @@ pub(super) async fn run(pool: &Pool, chains: &[Chain]) -> Result<(), Error> {
             (Ok(false), _) => return Ok(()),
             (Ok(true), Err(fault)) | (Err(fault), _) => match fault {
                 Fault::Again(_) => {
-                    tracing::info!("waiting for the schema: another node changes it, or a table is in use")
+                    tracing::info!("waiting for the schema: another node changes it, or a table is in use");
                 }
                 fault => return Err(fault.into_error()),
             },

@@ -167,10 +167,16 @@ fn lock(lock: Lock) -> Query {
 from (select pg_try_advisory_xact_lock($2) as got offset 0) p",
             values![key, pair],
         ),
-        Lock::Wait { key } => Query::new(
+        Lock::Wait { pair, key } => Query::new(
             "lock.wait",
+            "select l.pair is not null, l.key is not null, clock_timestamp()
+from (select pg_advisory_xact_lock($1) as pair, pg_advisory_xact_lock($2) as key offset 0) l",
+            values![pair, key],
+        ),
+        Lock::Turn { word } => Query::new(
+            "lock.turn",
             "select true, l.got is not null, clock_timestamp() from (select pg_advisory_xact_lock($1) as got offset 0) l",
-            values![key],
+            values![word],
         ),
     }
 }

@@ -6,7 +6,6 @@
 use bytes::{BufMut as _, BytesMut};
 use kernel::Time;
 use tokio_postgres::Row as Answer;
-use tokio_postgres::types::private::BytesMut as Out;
 use tokio_postgres::types::{Format, FromSql, IsNull, ToSql, Type};
 
 use crate::error::Error;
@@ -34,7 +33,7 @@ impl std::fmt::Debug for Parameter<'_> {
 }
 
 impl ToSql for Parameter<'_> {
-    fn to_sql(&self, ty: &Type, out: &mut Out) -> Result<IsNull, Fault> {
+    fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, Fault> {
         match self {
             Self::Typed(value) => typed(value, ty, out),
             Self::Text(value) => Ok(text(value, out)),
@@ -45,7 +44,7 @@ impl ToSql for Parameter<'_> {
         true
     }
 
-    fn to_sql_checked(&self, ty: &Type, out: &mut Out) -> Result<IsNull, Fault> {
+    fn to_sql_checked(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, Fault> {
         self.to_sql(ty, out)
     }
 
@@ -77,7 +76,7 @@ fn typed(value: &Value, ty: &Type, out: &mut BytesMut) -> Result<IsNull, Fault> 
         (Value::Text(text), &Type::TEXT | &Type::VARCHAR | &Type::BPCHAR | &Type::JSON | &Type::UNKNOWN) => {
             out.put_slice(text.as_bytes());
         }
-        (Value::Text(text), &Type::INET) => return Ok(text.parse::<std::net::IpAddr>()?.to_sql(ty, out)?),
+        (Value::Text(text), &Type::INET) => return text.parse::<std::net::IpAddr>()?.to_sql(ty, out),
         (Value::Bytes(bytes), &Type::BYTEA | &Type::UUID) => out.put_slice(bytes),
         (value, ty) => return Err(format!("a {} can't be bound to a {ty}", kind(value)).into()),
     }
@@ -203,7 +202,8 @@ impl<'r> FromSql<'r> for Received {
 /// A NUMERIC: one with a money column's six fraction digits is money, one without fraction (a sum of counts)
 /// an integer.
 fn number(raw: &[u8]) -> Result<Value, Fault> {
-    let words: Vec<u16> = raw.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]])).collect();
+    let (pairs, _) = raw.as_chunks::<2>();
+    let words: Vec<u16> = pairs.iter().map(|pair| u16::from_be_bytes(*pair)).collect();
     let [count, weight, sign, scale, groups @ ..] = words.as_slice() else {
         return Err("a number cut short".into());
     };

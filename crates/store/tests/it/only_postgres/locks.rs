@@ -62,7 +62,7 @@ async fn a_wait_for_a_key_ends_with_what_its_holder_committed() {
     let [one, two] = nodes().await;
     let count = Query::new("notes.count", "select count(*) from notes", vec![]);
     let waiting = while_held(&one, TRY, async {
-        let waiting = two.locked(Lock::Wait { key: 8 }, vec![count], |rows, _| {
+        let waiting = two.locked(Lock::Wait { pair: 12, key: 8 }, vec![count], |rows, _| {
             Ok(vec![insert(&format!("saw-{}", rows[0][0].int(0)?))])
         });
         waiting_for_a_lock(&two).await;
@@ -91,7 +91,7 @@ async fn a_wait_for_a_key_has_an_end() {
     let store = Store::open(&settings, &[NOTES], Arc::new(MovableClock::at(1000))).await.unwrap();
     let scene = Scene { store, folder: tempfile::tempdir().unwrap() };
     let end = while_held(&scene, TRY, async {
-        scene.locked(Lock::Wait { key: 8 }, vec![], |_, _| Ok(vec![insert("late")])).await.unwrap()
+        scene.locked(Lock::Wait { pair: 12, key: 8 }, vec![], |_, _| Ok(vec![insert("late")])).await.unwrap()
     });
     assert!(matches!(end.await, Err(Error::Unavailable { .. })));
     assert_eq!(scene.names().await, ["held"]);
