@@ -29,8 +29,10 @@ use self::subject::{Kind, Place, Subject};
 use self::table::{Named, Row};
 use super::disk::Speed;
 
-/// Tells the child of a run which disk it sees; the shim has to be there before the program starts.
+/// Tells the child of a run which disk it sees (the shim has to be there before the program starts), and
+/// which subjects there are.
 const SEEN: &str = "BENCH_DOOR_DISK";
+const CHOSEN: &str = "BENCH_DOOR_SUBJECTS";
 
 /// Measures the door on PostgreSQL beside what stands below it and what stands instead of it.
 #[derive(Args)]
@@ -67,6 +69,9 @@ pub(crate) struct Door {
     stored: Vec<u64>,
 }
 
+/// A subject that can't be had, and why.
+type LeftOut = (&'static str, String);
+
 /// Storage engine of the door.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Engine {
@@ -98,9 +103,13 @@ impl Door {
         let seen = std::env::var(SEEN).ok();
         if let Some(seen) = seen {
             let speed = if seen == name(Speed::Slow) { Speed::Slow } else { Speed::Native };
-            return self.on(speed);
+            let chosen = std::env::var(CHOSEN).unwrap_or_default();
+            let mut subjects = subject::all();
+            subjects.retain(|it| chosen.split(',').any(|name| name == it.name));
+            return self.on(&subjects, speed);
         }
-        let (_, left_out) = self.chosen()?;
+        let (subjects, left_out) = self.chosen()?;
+        let chosen: Vec<_> = subjects.iter().map(|it| it.name).collect();
         println!("{} s a load, median of {} rounds\n", self.seconds, self.rounds);
         for &speed in &self.disks {
             // Everything below inherits the disk: the server, Redis, the peers.
@@ -109,6 +118,7 @@ impl Door {
                 .args(std::env::args_os().skip(1))
                 .envs(speed.environment()?)
                 .env(SEEN, name(speed))
+                .env(CHOSEN, chosen.join(","))
                 .status()?;
             ensure!(status.success(), "the run with {} failed, see above", speed.title());
         }
@@ -119,7 +129,7 @@ impl Door {
     }
 
     /// All subjects that were asked for and can be had; and those that can't, with the reason.
-    fn chosen(&self) -> Result<(Vec<Subject>, Vec<(&'static str, String)>)> {
+    fn chosen(&self) -> Result<(Vec<Subject>, Vec<LeftOut>)> {
         let mut subjects = subject::all();
         for name in &self.subjects {
             let known = subjects.iter().map(|it| it.name).collect::<Vec<_>>().join(", ");
@@ -140,12 +150,17 @@ impl Door {
         Ok((subjects, left_out))
     }
 
-    fn on(&self, speed: Speed) -> Result<()> {
-        let (subjects, _) = self.chosen()?;
+    fn on(&self, subjects: &[Subject], speed: Speed) -> Result<()> {
         let database = Database::start()?;
-        println!("## Disk: {}\n\n{}\n", speed.title(), database.described()?);
+        let busy = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+        let busy = busy.split(' ').next().unwrap_or_default();
+        println!(
+            "## Disk: {}\n\n{}; load average of the machine before: {busy}\n",
+            speed.title(),
+            database.described()?
+        );
         if self.parts.contains(&Part::Rates) {
-            self.rates(&database, &subjects, speed)?;
+            self.rates(&database, subjects, speed)?;
         }
         let served = || subjects.iter().filter(|it| it.is_served());
         if self.parts.contains(&Part::SameKey) {
@@ -168,7 +183,7 @@ impl Door {
         }
         if self.parts.contains(&Part::Growth) && speed == Speed::Native {
             let time = Duration::from_secs(self.seconds);
-            let rows = growth::measured(&database, &subjects, &self.stored, (self.rounds, time))?;
+            let rows = growth::measured(&database, subjects, &self.stored, (self.rounds, time))?;
             println!("### Stored keys\n\n{}", table::growth(&rows));
         }
         Ok(())

@@ -225,10 +225,27 @@ fn restate_state(admin: SocketAddr) -> Result<Option<BTreeMap<u64, u64>>> {
     let body = serde_json::json!({ "query": query }).to_string();
     let answer = wire::exchange(admin, &wire::request("POST", "/query", &headers, body.as_bytes()))?;
     ensure!(answer.status == 200, "Restate says {} to a query", answer.status);
-    let text: Json = serde_json::from_slice(&answer.body).context("Restate's answer to a query")?;
-    let rows = text["rows"].as_array().context("Restate's answer has no rows")?;
-    let number = |row: &Json, name: &str| row[name].as_str()?.parse::<u64>().ok();
+    let body = unchunked(&answer.body).context("Restate's answer to a query is not in chunks")?;
+    let text: Json = serde_json::from_slice(&body).context("Restate's answer to a query")?;
+    let rows = text.get("rows").and_then(Json::as_array).context("Restate's answer has no rows")?;
+    let number = |row: &Json, name: &str| row.get(name)?.as_str()?.parse::<u64>().ok();
     Ok(rows.iter().map(|row| Some((number(row, "service_key")?, number(row, "value_utf8")?))).collect())
+}
+
+/// A body that was sent in chunks (RFC 9112, 7.1): a length in hexadecimal, its bytes, and so on to length 0.
+fn unchunked(mut rest: &[u8]) -> Option<Vec<u8>> {
+    let mut body = Vec::new();
+    loop {
+        let end = rest.windows(2).position(|it| it == b"\r\n")?;
+        let length = std::str::from_utf8(rest.get(..end)?).ok()?.split(';').next()?;
+        let length = usize::from_str_radix(length.trim(), 16).ok()?;
+        if length == 0 {
+            return Some(body);
+        }
+        let start = end + 2;
+        body.extend(rest.get(start..start + length)?);
+        rest = rest.get(start + length + 2..)?;
+    }
 }
 
 /// # Errors
@@ -248,4 +265,15 @@ pub(super) fn pause() {
 /// None is free.
 pub(super) fn free_address() -> Result<SocketAddr> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_are_put_together_and_a_cut_one_is_nothing() {
+        assert_eq!(unchunked(b"3\r\n{\"a\r\n2;x=y\r\n\"}\r\n0\r\n\r\n").as_deref(), Some(&b"{\"a\"}"[..]));
+        assert_eq!(unchunked(b"5\r\nab"), None);
+    }
 }

@@ -44,7 +44,7 @@ fn installed(name: &str) -> Result<PathBuf> {
 
 /// Whether what `list` says is installed already; [`remember`] tells that it is.
 fn is_there(folder: &Path, list: &Path) -> Result<bool> {
-    let list = std::fs::read(list).with_context(|| list.display().to_string())?;
+    let list = std::fs::read(list).context("a peer's list of packages is not in the tree")?;
     Ok(std::fs::read(folder.join("installed")).is_ok_and(|kept| kept == list))
 }
 
@@ -80,6 +80,7 @@ fn python(folder: &Path, list: &Path) -> Result<()> {
     step(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&place), "making a Python environment")?;
     let mut command = Command::new(place.join("bin/pip"));
     command.args(["install", "--quiet", "--disable-pip-version-check", "--requirement"]).arg(list);
-    step(&mut command, &format!("installing {}", list.display()))?;
+    let name = list.file_name().unwrap_or_default().display();
+    step(&mut command, &format!("installing the packages of {name}"))?;
     remember(folder, list)
 }
