@@ -61,15 +61,16 @@ async fn of_two_nodes_one_has_the_key_and_the_other_hears_who() {
 async fn a_wait_for_a_key_ends_with_what_its_holder_committed() {
     let [one, two] = nodes().await;
     let count = Query::new("notes.count", "select count(*) from notes", vec![]);
-    let waiting = while_held(&one, TRY, async {
-        let waiting = two.locked(Lock::Wait { pair: 12, key: 8 }, vec![count], |rows, _| {
+    // The receiver is taken out unawaited: its end comes only once the key is free.
+    let mut waiting = None;
+    while_held(&one, TRY, async {
+        waiting = Some(two.locked(Lock::Wait { pair: 12, key: 8 }, vec![count], |rows, _| {
             Ok(vec![insert(&format!("saw-{}", rows[0][0].int(0)?))])
-        });
+        }));
         waiting_for_a_lock(&two).await;
-        waiting
     })
     .await;
-    waiting.await.unwrap().unwrap();
+    waiting.unwrap().await.unwrap().unwrap();
     assert_eq!(two.names().await, ["held", "saw-1"]);
 }
 
