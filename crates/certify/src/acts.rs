@@ -3,17 +3,17 @@
 
 use std::path::{Path, PathBuf};
 
-use door::{Answer, AuditRow, Failure, Submission};
+use door::{Answer, AuditRow, Failure};
 use kernel::Digest;
 use seal::verify::{Trust, verify};
 use serde_json::{Value as Json, json};
 use store::{Query, Row, Write, values};
 
 use crate::answer;
-use crate::command::{Arrival, CertifyEvent};
+use crate::command::{Arrival, Arrives, CertifyEvent};
 use crate::delivery::{hash_of, recorded};
 use crate::identity::Identity;
-use crate::intake::{AuditVisa, Endpoint, fingerprint, key};
+use crate::intake::{AuditVisa, Endpoint, fingerprint};
 use crate::policy::CertifiedMode;
 use crate::shelf::Form;
 use crate::sql;
@@ -69,7 +69,7 @@ impl Refused {
             Self::State { .. } => "EVENT_STATE",
             Self::Input(_) => "INPUT_INVALID",
             Self::Failure(_) => "STORE_UNAVAILABLE",
-            Self::Keys(_) => "KEYS_UNUSABLE",
+            Self::Keys(cause) => cause.code(),
         }
     }
 
@@ -79,6 +79,7 @@ impl Refused {
         match self {
             Self::Unknown(_) => 404,
             Self::Ambiguous { .. } | Self::State { .. } => 409,
+            Self::Keys(cause) if cause.is_refusal() => 409,
             Self::Input(_) => 400,
             Self::Failure(_) | Self::Keys(_) => 503,
         }
@@ -93,6 +94,7 @@ impl Refused {
             Self::State { .. } => "事件的当前状态不允许该操作",
             Self::Input(_) => "输入无法使用",
             Self::Failure(_) => "暂时无法完成，请稍后重试",
+            Self::Keys(cause) if cause.is_refusal() => "密钥的当前状态不允许该操作",
             Self::Keys(_) => "签名密钥不可用",
         }
     }
@@ -147,12 +149,11 @@ impl AuditVisa {
     }
 
     pub(crate) async fn run_again(&self, command: CertifyEvent) -> Result<Json, Refused> {
-        let key = key(&command);
         let counted = "select count(*) from certify_arrivals a join certify_events e on e.id = a.event where e.ref = $1";
         let counted = Query::new("arrivals.count", counted, values![&command.identity.reference]);
         let arrivals = self.door.store().query(counted).await?.first().map_or(Ok(0), |row| row.int(0))?;
         let wait = std::time::Duration::from_secs(2);
-        match self.door.submit(Submission { key: Some(key), command, wait }).await? {
+        match self.submit(command, wait).await? {
             Answer::Done(done) => {
                 let reply = answer::reply(&done.outcome, done.replayed, arrivals, !done.same);
                 Ok(serde_json::from_str(&reply.body).unwrap_or(Json::Null))
@@ -187,7 +188,7 @@ impl AuditVisa {
             mode,
             fingerprint: fingerprint(&event),
             verdict: self.shared.policy.judge(name, source.kind(), &event, mode),
-            event,
+            event: event.into(),
             arrival: Arrival {
                 received_at: row.time(16)?,
                 source: name.to_owned(),
@@ -197,7 +198,7 @@ impl AuditVisa {
                 payload_hash,
             },
             payload: None,
-            arrives: false,
+            arrives: Arrives::No,
         })
     }
 
@@ -218,7 +219,7 @@ impl AuditVisa {
         let Some(recorded) = recorded(&row)?.1 else {
             return Ok(json!({ "event": shown, "files": [], "advice": "erased on request; nothing to do" }));
         };
-        let rebuilt = self.rebuild(&recorded);
+        let rebuilt = self.rebuild(&recorded).await;
         let trust = self.keys().jwks().map_or_else(|_| Trust::none(), |set| Trust::from(&set));
         let mut files = Vec::new();
         let mut whole = true;
@@ -258,23 +259,17 @@ impl AuditVisa {
         Ok(self.door.store().query(query).await?.into_iter().next())
     }
 
-    /// Makes a new anchor key and retires the active one.
-    ///
-    /// # Errors
-    /// [`Refused::Keys`]; the old key stays active then.
-    pub async fn rotate_keys(&self, operator: &str) -> Result<Json, Refused> {
-        let id = self.folder.rotate(&self.door, operator).await?;
-        let keys = self.folder.load(&self.door).await?;
-        *self.keys.write() = std::sync::Arc::new(keys);
-        Ok(json!({ "active": id.to_string(), "keys": self.keys().jwks()?.entries().len() }))
-    }
-
     /// Copies the committed state into a new file while the server goes on. Files are not needed: they
     /// are rebuilt from it. Keys are apart (`onceseal keys backup`).
     ///
     /// # Errors
     /// [`Refused`] when the target exists or can't be written.
     pub async fn backup(&self, target: PathBuf) -> Result<Json, Refused> {
+        if self.door.store().is_shared() {
+            return Err(Refused::Input(
+                "the store is no file; take its backup with the engine's own tools (docs/operations.md)".into(),
+            ));
+        }
         let shown = target.display().to_string();
         self.door.store().copy_to(target.clone()).await?;
         let hashed = tokio::task::spawn_blocking(move || hashed(&target)).await;

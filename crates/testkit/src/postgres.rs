@@ -144,3 +144,14 @@ impl Database {
         store::Postgres { mode, connections: 4, ..store::Postgres::new(self.url.clone()) }
     }
 }
+
+impl Database {
+    /// The address as a configuration names it, and the password beside it.
+    #[must_use]
+    pub fn address(&self) -> (String, Option<String>) {
+        let Some((user, host)) = self.url.rsplit_once('@') else { return (self.url.clone(), None) };
+        let Some((scheme, user)) = user.split_once("://") else { return (self.url.clone(), None) };
+        let (name, password) = user.split_once(':').map_or((user, None), |(name, word)| (name, Some(word)));
+        (format!("{scheme}://{name}@{host}"), password.map(ToOwned::to_owned))
+    }
+}

@@ -45,6 +45,17 @@ impl Home {
         let mut command = Command::new(env!("CARGO_BIN_EXE_onceseal"));
         command.args(arguments).current_dir(self.folder.path());
         command.env_remove("RUST_LOG").env_remove("ONCESEAL_SERVER").env_remove("ONCESEAL_TOKEN");
+        if let Some(database) = testkit::postgres::beside(self.folder.path()) {
+            let (address, password) = database.address();
+            command.env("ONCESEAL_STORAGE__DATABASE", address);
+            if database.pooled {
+                command.env("ONCESEAL_POSTGRES__MODE", "unnamed");
+            }
+            if let Some(password) = password {
+                command.env("ONCESEAL_TEST_PASSWORD", password);
+                command.env("ONCESEAL_POSTGRES__PASSWORD", "{ env = \"ONCESEAL_TEST_PASSWORD\" }");
+            }
+        }
         command
     }
 

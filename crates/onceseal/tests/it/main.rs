@@ -1,8 +1,6 @@
 //! The real binary, real HTTP on a free port, folders of its own.
 
 #[cfg(test)]
-mod backup;
-#[cfg(test)]
 mod browser;
 #[cfg(test)]
 mod canary;
@@ -16,6 +14,8 @@ mod determinism;
 mod export;
 #[cfg(test)]
 mod home;
+#[cfg(test)]
+mod only_sqlite;
 #[cfg(test)]
 mod operate;
 #[cfg(test)]

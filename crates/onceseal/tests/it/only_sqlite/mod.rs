@@ -1,0 +1,3 @@
+//! A store that is a file: its backup and its restore.
+
+mod backup;
