@@ -97,7 +97,8 @@ impl Connection {
             }
         });
         let limits = limits(timeouts);
-        let begin = "begin isolation level read committed read write";
+        // Not "read write": a server that takes no writes shall say so.
+        let begin = "begin isolation level read committed";
         let begin = match mode {
             Mode::Prepared => begin.into(),
             Mode::Unnamed => format!("{begin}; {}", limits.replace("set ", "set local ")).into(),

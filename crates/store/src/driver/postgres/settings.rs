@@ -104,7 +104,8 @@ impl Postgres {
             .connect_timeout(self.timeouts.connect)
             .tcp_user_timeout(self.timeouts.answer)
             .keepalives(true)
-            .keepalives_idle(self.timeouts.answer)
+            // In whole seconds at the system; none would be refused.
+            .keepalives_idle(self.timeouts.answer.max(Duration::from_secs(1)))
             .keepalives_interval(Duration::from_secs(2))
             .keepalives_retries(3);
         if config.get_application_name().is_none() {

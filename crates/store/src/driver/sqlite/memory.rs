@@ -45,15 +45,16 @@ impl Memory {
     /// # Errors
     /// [`Error::Statement`] and others, as the engine says.
     pub fn mark(&self) -> Result<(), Error> {
-        self.run("savepoint marked")
+        self.run("begin")
     }
 
-    /// Goes back to the marked state, which stays marked.
+    /// Goes back to the marked state. It is marked no longer: a mark that stays would make the engine keep
+    /// all that was ever changed since.
     ///
     /// # Errors
     /// As [`Memory::mark`].
     pub fn back(&self) -> Result<(), Error> {
-        self.run("rollback to marked")
+        self.run("rollback")
     }
 
     /// Runs a read.
@@ -115,6 +116,7 @@ mod tests {
         assert_eq!(count(&memory), 2);
         memory.back().unwrap();
         assert_eq!(count(&memory), 0);
+        memory.mark().unwrap();
         memory.write(&[insert("a")]).unwrap();
         assert_eq!(count(&memory), 1);
     }
