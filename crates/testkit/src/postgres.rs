@@ -155,3 +155,22 @@ impl Database {
         (format!("{scheme}://{name}@{host}"), password.map(ToOwned::to_owned))
     }
 }
+
+impl Database {
+    /// As [`Database::settings`], through a proxy that may do harm on the way.
+    ///
+    /// # Panics
+    /// When the proxy can't listen.
+    #[must_use]
+    pub fn behind_proxy(&self) -> (store::Postgres, crate::proxy::Proxy) {
+        use std::net::ToSocketAddrs as _;
+        let (scheme, rest) = self.url.split_once("://").unwrap_or(("postgres", &self.url));
+        let (authority, name) = rest.split_once('/').unwrap_or((rest, ""));
+        let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+        let target = host.to_socket_addrs().ok().and_then(|mut found| found.next());
+        let target = target.unwrap_or_else(|| panic!("{host} is no address"));
+        let proxy = crate::proxy::Proxy::start(target).unwrap_or_else(|cause| panic!("no proxy: {cause}"));
+        let url = format!("{scheme}://{user}@{}/{name}", proxy.address());
+        (store::Postgres { url: url.into(), ..self.settings() }, proxy)
+    }
+}

@@ -1,6 +1,5 @@
 //! A database behind a proxy that does harm, and works that are asked again.
 
-use std::net::ToSocketAddrs as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -23,12 +22,7 @@ pub(crate) struct Stage {
 /// A store on a database of its own, behind a proxy.
 pub(crate) async fn stage(adjust: impl FnOnce(&mut store::Postgres)) -> Stage {
     let database = postgres::required();
-    let (front, rest) = database.url.split_once("://").unwrap();
-    let (authority, name) = rest.split_once('/').unwrap();
-    let (user, host) = authority.rsplit_once('@').unwrap();
-    let proxy = Proxy::start(host.to_socket_addrs().unwrap().next().unwrap()).unwrap();
-    let mut settings = database.settings();
-    settings.url = format!("{front}://{user}@{}/{name}", proxy.address()).into();
+    let (mut settings, proxy) = database.behind_proxy();
     adjust(&mut settings);
     let store = open(&settings).await;
     let folder = tempfile::tempdir().unwrap();
