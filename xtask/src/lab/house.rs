@@ -21,7 +21,7 @@ pub(crate) const BOT_TOKEN: &str = "7314159265:AALab-bot-token-2f6e0c8d1b";
 pub(crate) const PUBLIC_URL: &str = "https://deliver.example.com";
 
 /// How a house is set up.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Setup {
     /// Whether key files have a passphrase (costs some 100 ms a start).
     pub(crate) passphrase: bool,
@@ -31,6 +31,35 @@ pub(crate) struct Setup {
     pub(crate) level: &'static str,
     /// More sections of the configuration.
     pub(crate) more: &'static str,
+    /// Where the store is, when it is not a file in the folder.
+    pub(crate) database: Option<Database>,
+}
+
+/// A PostgreSQL database as a house's store.
+#[derive(Clone)]
+pub(crate) struct Database {
+    /// `postgres://user@host:port/name`, without the password.
+    pub(crate) address: String,
+    /// The password, kept in a file of its own.
+    pub(crate) password: String,
+    /// More lines of the section `[postgres]`.
+    pub(crate) settings: &'static str,
+}
+
+impl Database {
+    /// The database at `url`, which has a password in it.
+    ///
+    /// # Errors
+    /// It has none.
+    pub(crate) fn at(url: &str, settings: &'static str) -> anyhow::Result<Self> {
+        let parts = url.split_once("://").and_then(|(scheme, rest)| {
+            let (login, place) = rest.split_once('@')?;
+            let (user, password) = login.split_once(':')?;
+            Some((format!("{scheme}://{user}@{place}?sslmode=disable"), password.to_owned()))
+        });
+        let (address, password) = parts.context("a database's URL without user and password")?;
+        Ok(Self { address, password, settings })
+    }
 }
 
 /// A folder in which the program runs.
@@ -53,6 +82,9 @@ impl House {
         house.secret("internal", INTERNAL_TOKEN)?;
         house.secret("passphrase", PASSPHRASE)?;
         house.secret("telegram", BOT_TOKEN)?;
+        if let Some(database) = &setup.database {
+            house.secret("postgres", &database.password)?;
+        }
         std::fs::write(house.folder.join("onceseal.toml"), configuration(setup))?;
         Ok(house)
     }
@@ -95,7 +127,11 @@ impl House {
         command
     }
 
-    fn secret(&self, name: &str, text: &str) -> anyhow::Result<()> {
+    /// Writes a file of the folder `secrets`, as its owner would.
+    ///
+    /// # Errors
+    /// It can't be written.
+    pub(crate) fn secret(&self, name: &str, text: &str) -> anyhow::Result<()> {
         let path = self.folder.join("secrets").join(name);
         std::fs::write(&path, text)?;
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
@@ -107,14 +143,25 @@ fn configuration(setup: &Setup) -> String {
     let level = if setup.level.is_empty() { "info" } else { setup.level };
     let mut text = format!(
         "[server]\nlisten = \"127.0.0.1:0\"\npublic_url = \"{PUBLIC_URL}\"\n\n\
-         [storage]\nfolder = \"data\"\nsync_after = \"20ms\"\n\n[issuer]\nname = \"AuditVisa Lab\"\n\n[log]\nlevel = \"{level}\"\n\n{}\n",
+         [storage]\nfolder = \"data\"\nsync_after = \"20ms\"\n"
+    );
+    // Writing to a string can't fail.
+    let _ = match &setup.database {
+        None => Ok(()),
+        Some(Database { address, settings, .. }) => write!(
+            text,
+            "database = \"{address}\"\n\n[postgres]\npassword = {{ file = \"secrets/postgres\" }}\n{settings}\n"
+        ),
+    };
+    let _ = write!(
+        text,
+        "\n[issuer]\nname = \"AuditVisa Lab\"\n\n[log]\nlevel = \"{level}\"\n\n{}\n",
         setup.more
     );
     if setup.passphrase {
         text.push_str("[keys]\npassphrase = { file = \"secrets/passphrase\" }\n\n");
     }
     if let Some(at) = setup.telegram {
-        // Writing to a string can't fail.
         let _ = write!(
             text,
             "[announce]\nchannels = [\"log\", \"telegram\"]\n\n[announce.telegram]\nbase_url = \"http://{at}\"\n\

@@ -2,8 +2,9 @@
 //! stops or kills it, and looks at what it left.
 //!
 //! Modules in reading order: [`build`] (which binary), [`house`] (folder, configuration, secrets),
-//! [`server`] (a started program), [`wire`] (HTTP by hand, so that a connection can be cut at any byte),
-//! [`event`] (numbered deliveries as Stripe signs them), [`record`] (the store, read past the program).
+//! [`server`] (a started program), [`nodes`] (several of them on one PostgreSQL), [`wire`] (HTTP by hand,
+//! so that a connection can be cut at any byte), [`event`] (numbered deliveries as Stripe signs them),
+//! [`record`] (the store, read past the program).
 //!
 //! Not here: what must hold. `race` and `crash` judge; the folder of a house can be copied, because its
 //! configuration names no absolute path.
@@ -11,6 +12,7 @@
 pub(crate) mod build;
 pub(crate) mod event;
 pub(crate) mod house;
+pub(crate) mod nodes;
 pub(crate) mod record;
 pub(crate) mod server;
 pub(crate) mod wire;

@@ -1,5 +1,5 @@
-//! The store, read past the program that wrote it: plain SQL on a read-only connection. Works beside a
-//! running server and after a kill.
+//! The store, read past the program that wrote it: plain SQL on a read-only connection, or PostgreSQL's own
+//! client. Works beside a running server and after a kill.
 
 use std::collections::BTreeMap;
 
@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use rusqlite::{Connection, OpenFlags, Row};
 
 use super::house::House;
+use crate::services::psql::Psql;
 
 /// One event's record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +22,10 @@ pub(crate) struct Recorded {
     pub(crate) certificate_event: Option<i64>,
     /// Arrivals on record.
     pub(crate) arrivals: u64,
+    /// SHA-256 of the body of the arrival that became the result, in hexadecimal.
+    pub(crate) payload_hash: String,
+    /// What every answer of the event carries.
+    pub(crate) outcome: Option<String>,
 }
 
 /// One certificate's record.
@@ -47,6 +52,69 @@ pub(crate) struct Announced {
     pub(crate) status: String,
 }
 
+/// All that judges look at.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Records {
+    /// By their id at the sender.
+    pub(crate) events: BTreeMap<String, Recorded>,
+    pub(crate) certificates: Vec<Certificate>,
+    /// Of new certificates only.
+    pub(crate) announcements: Vec<Announced>,
+}
+
+impl Records {
+    /// What the file in a house's folder holds.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub(crate) fn of(house: &House) -> anyhow::Result<Self> {
+        let store = house.store()?;
+        Ok(Self {
+            events: events(&store)?,
+            certificates: certificates(&store)?,
+            announcements: announcements(&store)?,
+        })
+    }
+
+    /// What a PostgreSQL database holds.
+    ///
+    /// # Errors
+    /// It can't be read.
+    pub(crate) fn at(database: &Psql) -> anyhow::Result<Self> {
+        let mut records = Self::default();
+        let events = "select json_build_array(event_id, id, ref, status, certificate_event, \
+             (select count(*) from certify_arrivals a where a.event = e.id), encode(payload_hash, 'hex'), \
+             response_body::text) from certify_events e";
+        for line in database.ask(events)?.lines() {
+            let (event_id, id, reference, status, certificate_event, arrivals, payload_hash, outcome) =
+                serde_json::from_str(line).context("an event's row")?;
+            let recorded =
+                Recorded { id, reference, status, certificate_event, arrivals, payload_hash, outcome };
+            records.events.insert(event_id, recorded);
+        }
+        let certificates = "select json_build_array(event, slug, encode(html_hash, 'hex'), \
+             encode(zip_hash, 'hex'), encode(json_hash, 'hex'), encode(run_hash, 'hex')) \
+             from certify_certificates order by event";
+        for line in database.ask(certificates)?.lines() {
+            let (event, slug, html, zip, json, run_hash) =
+                serde_json::from_str(line).context("a certificate's row")?;
+            records.certificates.push(Certificate { event, slug, hashes: [html, zip, json], run_hash });
+        }
+        let announcements = ANNOUNCEMENTS.replace(COLUMNS, &format!("json_build_array({COLUMNS})"));
+        for line in database.ask(&announcements)?.lines() {
+            let (reference, channel, status) = serde_json::from_str(line).context("an announcement's row")?;
+            records.announcements.push(Announced { reference, channel, status });
+        }
+        Ok(records)
+    }
+}
+
+/// Reference, channel, status.
+const COLUMNS: &str = "o.object_id, d.destination, d.status";
+const ANNOUNCEMENTS: &str = "select o.object_id, d.destination, d.status from outbox o \
+     join outbox_deliveries d on d.outbox_id = o.id \
+     where o.event_name = 'certify.certificate.issue.succeeded' order by d.id";
+
 impl House {
     /// A read-only connection to the store.
     ///
@@ -68,7 +136,8 @@ impl House {
 /// The store can't be read.
 pub(crate) fn events(store: &Connection) -> anyhow::Result<BTreeMap<String, Recorded>> {
     let sql = "select event_id, id, ref, status, certificate_event, \
-               (select count(*) from certify_arrivals a where a.event = e.id) from certify_events e";
+               (select count(*) from certify_arrivals a where a.event = e.id), lower(hex(payload_hash)), \
+               response_body from certify_events e";
     let event = |row: &Row<'_>| {
         let recorded = Recorded {
             id: row.get(1)?,
@@ -76,6 +145,8 @@ pub(crate) fn events(store: &Connection) -> anyhow::Result<BTreeMap<String, Reco
             status: row.get(3)?,
             certificate_event: row.get(4)?,
             arrivals: row.get::<_, i64>(5)?.try_into().unwrap_or_default(),
+            payload_hash: row.get(6)?,
+            outcome: row.get(7)?,
         };
         Ok((row.get(0)?, recorded))
     };
@@ -105,10 +176,7 @@ pub(crate) fn certificates(store: &Connection) -> anyhow::Result<Vec<Certificate
 /// # Errors
 /// The store can't be read.
 pub(crate) fn announcements(store: &Connection) -> anyhow::Result<Vec<Announced>> {
-    let sql = "select o.object_id, d.destination, d.status from outbox o \
-               join outbox_deliveries d on d.outbox_id = o.id \
-               where o.event_name = 'certify.certificate.issue.succeeded' order by d.id";
     let announced =
         |row: &Row<'_>| Ok(Announced { reference: row.get(0)?, channel: row.get(1)?, status: row.get(2)? });
-    Ok(store.prepare(sql)?.query_map([], announced)?.collect::<Result<_, _>>()?)
+    Ok(store.prepare(ANNOUNCEMENTS)?.query_map([], announced)?.collect::<Result<_, _>>()?)
 }

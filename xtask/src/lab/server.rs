@@ -114,13 +114,20 @@ impl Server {
         wire::exchange(self.address, &wire::request(method, &path, &[("authorization", &bearer)], b""))
     }
 
+    /// Sends it a signal.
+    ///
+    /// # Errors
+    /// We may not, or it is gone.
+    pub(crate) fn signal(&self, signal: Signal) -> anyhow::Result<()> {
+        Ok(kill(Pid::from_raw(i32::try_from(self.child.id())?), signal)?)
+    }
+
     /// SIGTERM, then waits for the end.
     ///
     /// # Errors
     /// It does not end, or not in order.
     pub(crate) fn stop(mut self) -> anyhow::Result<()> {
-        let id = i32::try_from(self.child.id())?;
-        kill(Pid::from_raw(id), Signal::SIGTERM)?;
+        self.signal(Signal::SIGTERM)?;
         let status = self.ended()?;
         ensure!(status.success(), "onceseal ended with {status:?}; its last words: {}", self.last_words());
         Ok(())

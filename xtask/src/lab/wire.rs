@@ -69,13 +69,32 @@ pub(crate) fn exchange(to: SocketAddr, request: &[u8]) -> anyhow::Result<Answer>
     send(to, request, Cut::Never)?.context("an answer")
 }
 
+/// As [`exchange`], but gives up after `patience`, as senders do.
+///
+/// # Errors
+/// As [`exchange`], and no whole answer in time.
+pub(crate) fn exchange_within(to: SocketAddr, request: &[u8], patience: Duration) -> anyhow::Result<Answer> {
+    send_within(to, request, Cut::Never, patience)?.context("an answer")
+}
+
 /// Sends a request over a new connection, which is cut where asked: then there is no answer.
 ///
 /// # Errors
 /// Nobody listens, or the answer ends early though nothing was cut here.
 pub(crate) fn send(to: SocketAddr, request: &[u8], cut: Cut) -> anyhow::Result<Option<Answer>> {
-    let mut stream = TcpStream::connect(to)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    send_within(to, request, cut, PATIENCE)
+}
+
+/// Answers come in one piece or two: the patience is for each.
+fn send_within(
+    to: SocketAddr,
+    request: &[u8],
+    cut: Cut,
+    patience: Duration,
+) -> anyhow::Result<Option<Answer>> {
+    let mut stream = TcpStream::connect_timeout(&to, patience)?;
+    stream.set_read_timeout(Some(patience))?;
+    stream.set_write_timeout(Some(patience))?;
     stream.set_nodelay(true)?;
     match cut {
         Cut::Never => {

@@ -1,5 +1,6 @@
 //! Threads that send the plan: all sends of a change leave at the same instant, each over a connection of
-//! its own; several changes are under way at once.
+//! its own; several changes are under way at once. A sender that was not cut may be one that comes again
+//! until it is told 2xx ([`Sending::tries`]).
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -11,11 +12,13 @@ use anyhow::Context as _;
 use serde_json::Value as Json;
 
 use super::plan::{Change, Plan};
-use crate::lab::event;
+use crate::lab::event::{self, Event};
 use crate::lab::wire::{self, Cut};
 
 /// Changes under way at once: with eight sends an event, some 64 to 128 connections.
 const AT_ONCE: usize = 8;
+/// A sender's pause before it comes again.
+const AGAIN_AFTER: Duration = Duration::from_millis(250);
 
 /// What every answer of a change must name alike.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,6 +40,27 @@ pub(crate) struct Told {
     /// Why there was none, though nothing was cut here.
     pub(crate) broken: Option<String>,
     pub(crate) links: Option<Links>,
+    /// How often it was sent: more than once where the sender came again.
+    pub(crate) tries: usize,
+}
+
+/// Where sends go, and how stubborn their senders are.
+pub(crate) trait Sending: Sync {
+    /// Where a change's send number `number` goes at its try number `again`, from 0.
+    fn address(&self, number: usize, again: usize) -> SocketAddr;
+
+    /// How often a sender that was not cut sends, until it is told 2xx.
+    fn tries(&self) -> usize;
+}
+
+impl Sending for SocketAddr {
+    fn address(&self, _: usize, _: usize) -> SocketAddr {
+        *self
+    }
+
+    fn tries(&self) -> usize {
+        1
+    }
 }
 
 impl Told {
@@ -50,7 +74,7 @@ impl Told {
 ///
 /// # Errors
 /// A request can't be made; broken connections are results, not errors.
-pub(crate) fn all(plan: &Plan, to: SocketAddr) -> anyhow::Result<Vec<Told>> {
+pub(crate) fn all(plan: &Plan, to: &impl Sending) -> anyhow::Result<Vec<Told>> {
     let next = AtomicUsize::new(0);
     let told = Mutex::new(Vec::new());
     let failed = Mutex::new(None);
@@ -74,36 +98,49 @@ pub(crate) fn all(plan: &Plan, to: SocketAddr) -> anyhow::Result<Vec<Told>> {
 }
 
 /// All sends of one change, at once.
-fn one(change: &Change, to: SocketAddr) -> anyhow::Result<Vec<Told>> {
-    let mut sends = Vec::new();
-    for (event, cuts) in change.events.iter().zip(&change.cuts) {
-        let request = event::delivery(event, crate::lab::now())?;
-        sends.extend(cuts.iter().map(|cut| (event.id.clone(), request.clone(), *cut)));
-    }
-    let together = Barrier::new(sends.len());
+fn one(change: &Change, to: &impl Sending) -> anyhow::Result<Vec<Told>> {
+    let cuts =
+        || change.events.iter().zip(&change.cuts).flat_map(|(event, cuts)| cuts.map(|cut| (event, cut)));
+    let together = Barrier::new(cuts().count());
     std::thread::scope(|scope| {
-        let running: Vec<_> = sends
-            .into_iter()
-            .map(|(event, request, cut)| {
+        let running: Vec<_> = cuts()
+            .enumerate()
+            .map(|(number, (event, cut))| {
                 let together = &together;
                 scope.spawn(move || {
+                    let request = event::delivery(event, crate::lab::now());
                     together.wait();
-                    told(event, cut, wire::send(to, &request, cut))
+                    Ok(carried(event, (number, cut), &request?, to))
                 })
             })
             .collect();
-        running.into_iter().map(|thread| thread.join().ok().context("a sending thread panicked")).collect()
+        let ended = running.into_iter().map(|thread| thread.join().ok().context("a sending thread panicked"));
+        ended.map(|told| told.and_then(|told| told)).collect()
     })
 }
 
+/// One send to its end; the last answer counts.
+fn carried(event: &Event, (number, cut): (usize, Cut), request: &[u8], to: &impl Sending) -> Told {
+    let mut again = 0;
+    loop {
+        let told = told(event.id.clone(), cut, wire::send(to.address(number, again), request, cut));
+        again += 1;
+        if told.acknowledged() || cut != Cut::Never || again >= to.tries() {
+            return Told { tries: again, ..told };
+        }
+        std::thread::park_timeout(AGAIN_AFTER);
+    }
+}
+
 fn told(event: String, cut: Cut, end: anyhow::Result<Option<wire::Answer>>) -> Told {
-    match end {
+    let (status, broken, links) = match end {
         Ok(answer) => {
             let links = answer.as_ref().and_then(|answer| links(&answer.json()));
-            Told { event, cut, status: answer.map(|answer| answer.status), broken: None, links }
+            (answer.map(|answer| answer.status), None, links)
         }
-        Err(cause) => Told { event, cut, status: None, broken: Some(format!("{cause:#}")), links: None },
-    }
+        Err(cause) => (None, Some(format!("{cause:#}")), None),
+    };
+    Told { event, cut, status, broken, links, tries: 1 }
 }
 
 fn links(answer: &Json) -> Option<Links> {

@@ -1,7 +1,7 @@
 //! Answers, store, operator API, log and folder against each other.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Context as _;
@@ -10,15 +10,13 @@ use sha2::{Digest as _, Sha256};
 
 use super::drive::{Links, Told};
 use super::plan::{Change, Plan, SENDS};
+use crate::lab::Server;
 use crate::lab::house::PUBLIC_URL;
-use crate::lab::record::{self, Certificate, Recorded};
+use crate::lab::record::{Certificate, Recorded, Records};
 use crate::lab::wire::Cut;
-use crate::lab::{House, Server};
 
 /// Forms of a certificate, in the order of their hashes.
 pub(crate) const FORMS: [&str; 3] = ["html", "zip", "json"];
-/// Uncut sends that have to be answered with links at once, of a hundred.
-const LINKED: usize = 90;
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -26,6 +24,8 @@ pub(crate) struct Verdict {
     certificates: usize,
     doubled: usize,
     lost: usize,
+    /// What did not come to an end; `None` where nobody looked.
+    stuck: Option<usize>,
     lines: Vec<String>,
     /// What is wrong, one line each.
     pub(crate) findings: Vec<String>,
@@ -48,17 +48,33 @@ impl Verdict {
 
     /// The last line.
     pub(crate) fn sum(&self) -> String {
-        format!("{} certificates, {} doubled, {} lost", self.certificates, self.doubled, self.lost)
+        let stuck = self.stuck.map_or_else(String::new, |stuck| format!(", {stuck} stuck"));
+        format!("{} certificates, {} doubled, {} lost{stuck}", self.certificates, self.doubled, self.lost)
     }
 
-    /// What the senders were told.
-    pub(crate) fn answers(&mut self, plan: &Plan, told: &[Told]) {
+    /// Counts what did not come to an end, each with its sentence.
+    pub(crate) fn stuck(&mut self, what: Vec<String>) {
+        *self.stuck.get_or_insert_default() += what.len();
+        self.findings.extend(what);
+    }
+
+    /// What the senders were told; of a hundred uncut sends `wanted` have to be answered with links.
+    pub(crate) fn answers(&mut self, plan: &Plan, told: &[Told], wanted: usize) {
         let uncut: Vec<_> = told.iter().filter(|one| one.cut == Cut::Never).collect();
-        let linked = uncut.iter().filter(|one| one.acknowledged() && one.links.is_some()).count();
-        if linked * 100 < uncut.len() * LINKED {
-            self.find(format!("only {linked} of {} uncut sends were answered with links", uncut.len()));
+        let linked = || uncut.iter().filter(|one| one.acknowledged() && one.links.is_some());
+        let (all, at_once) = (linked().count(), linked().filter(|one| one.tries == 1).count());
+        if all * 100 < uncut.len() * wanted {
+            self.find(format!("only {all} of {} uncut sends were answered with links", uncut.len()));
         }
-        self.line(format!("{linked} of {} uncut sends were answered 2xx with links at once", uncut.len()));
+        let later = if all > at_once {
+            format!(", {} more when they came again", all - at_once)
+        } else {
+            String::new()
+        };
+        self.line(format!(
+            "{at_once} of {} uncut sends were answered 2xx with links at once{later}",
+            uncut.len()
+        ));
         for one in &uncut {
             match (one.status, &one.broken) {
                 (Some(200..=299 | 503), _) => {}
@@ -136,25 +152,28 @@ impl Verdict {
         Ok(())
     }
 
-    /// What the store and the folder hold.
-    ///
-    /// # Errors
-    /// One of them can't be read.
-    pub(crate) fn record(&mut self, house: &House, plan: &Plan, told: &[Told]) -> anyhow::Result<()> {
-        let store = house.store()?;
-        let events = record::events(&store)?;
-        let certificates = record::certificates(&store)?;
+    /// What the store holds.
+    pub(crate) fn record(
+        &mut self,
+        Records { events, certificates, .. }: &Records,
+        plan: &Plan,
+        told: &[Told],
+    ) {
         self.certificates = certificates.len();
+        let mut sent: BTreeMap<&str, u64> = BTreeMap::new();
+        for one in told {
+            *sent.entry(&one.event).or_default() += u64::try_from(one.tries).unwrap_or(u64::MAX);
+        }
         let mut acknowledged: BTreeMap<&str, u64> = BTreeMap::new();
         for one in told.iter().filter(|one| one.acknowledged()) {
             *acknowledged.entry(&one.event).or_default() += 1;
         }
         for change in &plan.changes {
-            self.recorded(change, &events, &certificates);
+            self.recorded(change, events, certificates);
             for event in &change.events {
                 let told = acknowledged.get(event.id.as_str()).copied().unwrap_or_default();
                 let arrivals = events.get(&event.id).map_or(0, |event| event.arrivals);
-                let sent = u64::try_from(SENDS).unwrap_or_default();
+                let sent = sent.get(event.id.as_str()).copied().unwrap_or_default();
                 if !(told <= arrivals && arrivals <= sent) {
                     self.find(format!("{}: {told} acknowledged, {arrivals} arrivals, {sent} sent", event.id));
                 }
@@ -166,8 +185,8 @@ impl Verdict {
         }
         let arrivals: u64 = events.values().map(|event| event.arrivals).sum();
         let sum: u64 = acknowledged.values().sum();
-        self.line(format!("{sum} acknowledged <= {arrivals} arrivals on record <= {} sent", told.len()));
-        self.folder(&house.deliveries(), &certificates, told)
+        let sent: u64 = sent.values().sum();
+        self.line(format!("{sum} acknowledged <= {arrivals} arrivals on record <= {sent} sent"));
     }
 
     /// One certificate, and every report of the change points at it.
@@ -197,15 +216,24 @@ impl Verdict {
         }
     }
 
-    /// Exactly the files of the certificates, each with its hash, and no link to another.
-    fn folder(&mut self, folder: &Path, certificates: &[Certificate], told: &[Told]) -> anyhow::Result<()> {
+    /// All files of the certificates, each with its hash, and no link to another. Gives the names of files
+    /// that no record knows.
+    ///
+    /// # Errors
+    /// The folder can't be read.
+    pub(crate) fn folder(
+        &mut self,
+        folder: &Path,
+        Records { certificates, .. }: &Records,
+        told: &[Told],
+    ) -> anyhow::Result<Vec<String>> {
         let mut expected = BTreeMap::new();
         for certificate in certificates {
             for (form, hash) in FORMS.iter().zip(&certificate.hashes) {
                 expected.insert(format!("{}.{form}", certificate.slug), hash.as_str());
             }
         }
-        let mut found = 0;
+        let (mut found, mut strangers) = (0, Vec::new());
         for entry in std::fs::read_dir(folder)? {
             let entry = entry?;
             let name = entry.file_name().to_string_lossy().into_owned();
@@ -213,7 +241,7 @@ impl Verdict {
             match expected.get(&name) {
                 Some(kept) if *kept == hash => found += 1,
                 Some(_) => self.find(format!("{name}: its hash is not the record's")),
-                None => self.find(format!("{name}: no record names this file")),
+                None => strangers.push(name),
             }
         }
         if found != expected.len() {
@@ -226,41 +254,56 @@ impl Verdict {
                 self.find(format!("{url}: told to a sender, but no certificate has it"));
             }
         }
-        self.line(format!("{found} files in the delivery folder, each with its recorded hash, none besides"));
-        Ok(())
+        let besides = if strangers.is_empty() { "none".into() } else { strangers.len().to_string() };
+        self.line(format!(
+            "{found} files in the delivery folder, each with its recorded hash, {besides} besides"
+        ));
+        Ok(strangers)
     }
 
-    /// One announcement a certificate, sent once.
+    /// One announcement a certificate, sent once: a line written again is the same announcement.
     ///
     /// # Errors
-    /// Store or log can't be read.
-    pub(crate) fn announced(&mut self, house: &House, log: &Path) -> anyhow::Result<()> {
-        let store = house.store()?;
-        let mut rows: BTreeMap<String, usize> = BTreeMap::new();
-        for one in record::announcements(&store)? {
-            *rows.entry(one.reference).or_default() += 1;
+    /// A log can't be read.
+    pub(crate) fn announced(&mut self, records: &Records, logs: &[PathBuf]) -> anyhow::Result<()> {
+        let mut rows: BTreeMap<&str, usize> = BTreeMap::new();
+        for one in &records.announcements {
+            *rows.entry(&one.reference).or_default() += 1;
         }
-        let mut lines: BTreeMap<String, usize> = BTreeMap::new();
-        for line in std::fs::read_to_string(log)?.lines().filter(|line| line.contains("relay::announcement"))
-        {
-            let line: Json = serde_json::from_str(line).with_context(|| format!("a log line: {line}"))?;
-            let reference =
-                line.get("ref").and_then(Json::as_str).context("an announcement without a ref")?;
-            *lines.entry(reference.to_owned()).or_default() += 1;
-        }
-        let events = record::events(&store)?;
-        let issued: BTreeSet<i64> = record::certificates(&store)?.iter().map(|one| one.event).collect();
-        for event in events.values() {
+        let (lines, repeated) = logged(logs)?;
+        let issued: BTreeSet<i64> = records.certificates.iter().map(|one| one.event).collect();
+        for event in records.events.values() {
             let wanted = usize::from(issued.contains(&event.id));
-            let counts = [&rows, &lines].map(|map| map.get(&event.reference).copied().unwrap_or_default());
-            if counts != [wanted; 2] {
+            let row = rows.get(event.reference.as_str()).copied().unwrap_or_default();
+            let line = lines.get(&event.reference).map_or(0, BTreeSet::len);
+            if [row, line] != [wanted; 2] {
                 self.find(format!(
-                    "{}: {} announcements on record, {} in the log, not {wanted}",
-                    event.reference, counts[0], counts[1]
+                    "{}: {row} announcements on record, {line} in the logs, not {wanted}",
+                    event.reference
                 ));
             }
         }
-        self.line(format!("{} announcements, one a certificate, each sent once", rows.len()));
+        let again = if repeated > 0 { format!(", {repeated} lines written again") } else { String::new() };
+        self.line(format!("{} announcements, one a certificate, each sent once{again}", rows.len()));
         Ok(())
     }
+}
+
+/// Ids of the announcements in the logs by the reference they are about, and how many lines are repeats.
+fn logged(logs: &[PathBuf]) -> anyhow::Result<(BTreeMap<String, BTreeSet<String>>, usize)> {
+    let (mut ids, mut repeated): (BTreeMap<String, BTreeSet<String>>, usize) = (BTreeMap::new(), 0);
+    for log in logs {
+        // A killed server may leave half a line at the end.
+        let text = std::fs::read(log)?;
+        let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        let text = String::from_utf8_lossy(text.get(..whole).unwrap_or_default()).into_owned();
+        for line in text.lines().filter(|line| line.contains("relay::announcement")) {
+            let line: Json = serde_json::from_str(line).with_context(|| format!("a log line: {line}"))?;
+            let name = |name: &str| line.get(name).and_then(Json::as_str).map(ToOwned::to_owned);
+            let reference = name("ref").context("an announcement without a ref")?;
+            let id = name("outbox_id").context("an announcement without its id")?;
+            repeated += usize::from(!ids.entry(reference).or_default().insert(id));
+        }
+    }
+    Ok((ids, repeated))
 }
