@@ -1,14 +1,26 @@
 //! Where the certificates' files stand. A cache of the records: complete under their names before the
-//! commit, synced afterwards by a worker, rebuilt when missing or damaged.
+//! commit, durable soon after, rebuilt when missing or damaged. Not here: which bytes are right; that is the
+//! record's word.
+//!
+//! Three places: a folder of this server's own ([`Shelf::open`]), a folder that many servers share
+//! ([`Shelf::open_shared`]), a bucket ([`Shelf::open_s3`]).
+
+mod bucket;
+mod cause;
+mod folder;
+mod reach;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures::{Stream, TryStreamExt as _};
-use object_store::local::LocalFileSystem;
-use object_store::path::Path as Name;
-use object_store::{ObjectStore, ObjectStoreExt as _, PutPayload};
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use futures::{Stream, StreamExt as _};
+use kernel::Random;
+
+pub use cause::Error;
+pub use reach::{Access, Addressing, S3};
 
 /// One of the three served forms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -52,50 +64,147 @@ impl Form {
     }
 }
 
-/// What can go wrong with a file.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("{what} {name}: {cause}")]
-pub struct Error {
-    what: &'static str,
-    name: String,
-    cause: String,
+/// What stands under a name after a put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stands {
+    /// The bytes that were put.
+    Ours,
+    /// Other bytes, as before.
+    Others,
 }
 
-/// The delivery folder.
-#[derive(Clone, Debug)]
+/// How the files of a certificate are put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pace {
+    /// One after the other.
+    OneByOne,
+    /// All at once.
+    Together,
+}
+
+impl Pace {
+    /// What all gave, in their order, or the first failure.
+    async fn all<T>(self, puts: Vec<BoxFuture<'_, Result<T, Error>>>) -> Result<Vec<T>, Error> {
+        if self == Self::Together {
+            return futures::future::try_join_all(puts).await;
+        }
+        let mut all = Vec::with_capacity(puts.len());
+        for put in puts {
+            all.push(put.await?);
+        }
+        Ok(all)
+    }
+}
+
+/// Where files stand: one of the three places.
+trait Place: Send + Sync {
+    /// Makes a file stand whole under its name, instead of whatever stands there.
+    fn put<'a>(&'a self, name: &'a str, bytes: Bytes) -> BoxFuture<'a, Result<(), Error>>;
+
+    /// As [`Place::put`], but where other bytes stand already, they stay. A place that can't ask replaces
+    /// them.
+    fn put_new<'a>(&'a self, name: &'a str, bytes: Bytes) -> BoxFuture<'a, Result<Stands, Error>> {
+        Box::pin(async move { self.put(name, bytes).await.map(|()| Stands::Ours) })
+    }
+
+    /// How the files of a certificate are put.
+    fn pace(&self) -> Pace;
+
+    /// The bytes under a name.
+    fn get<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Option<Bytes>, Error>>;
+
+    /// Removes a file; one that is not there counts as removed.
+    fn remove<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), Error>>;
+
+    /// Names of all files with their last change (Unix microseconds).
+    fn names(&self) -> BoxStream<'_, Result<(String, i64), Error>>;
+
+    /// Makes the files of these slugs durable; gives the slugs that lack one.
+    fn sync(&self, slugs: Vec<String>) -> BoxFuture<'_, Result<Vec<String>, Error>>;
+
+    /// Removes what interrupted writes left aside.
+    fn sweep(&self) -> std::io::Result<u32>;
+
+    /// Whether the place can be used now.
+    fn probe(&self) -> BoxFuture<'_, Result<(), Error>>;
+
+    /// Where a file stands, for people.
+    fn path(&self, name: &str) -> PathBuf;
+}
+
+/// The place of the certificates' files.
+#[derive(Clone)]
 pub struct Shelf {
-    objects: Arc<dyn ObjectStore>,
-    folder: PathBuf,
+    place: Arc<dyn Place>,
+}
+
+impl std::fmt::Debug for Shelf {
+    /// Where it is, and nothing of how it is reached.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Shelf").field(&self.place.path("")).finish()
+    }
 }
 
 impl Shelf {
-    /// A local folder, made when missing. Files are direct children of it.
+    /// A folder of this server's own, made when missing. Files are direct children of it.
     ///
     /// # Errors
     /// When the folder can't be made or written.
     pub fn open(folder: &Path) -> Result<Self, Error> {
-        let fail = |cause: String| Error {
-            what: "the delivery folder can't be used",
-            name: folder.display().to_string(),
-            cause,
-        };
-        std::fs::create_dir_all(folder).map_err(|cause| fail(cause.to_string()))?;
-        let probe = folder.join(".writable");
-        std::fs::write(&probe, b"")
-            .and_then(|()| std::fs::remove_file(&probe))
-            .map_err(|cause| fail(cause.to_string()))?;
-        let objects = LocalFileSystem::new_with_prefix(folder).map_err(|cause| fail(cause.to_string()))?;
-        Ok(Self { objects: Arc::new(objects), folder: folder.to_owned() })
+        Ok(Self { place: Arc::new(folder::Own::open(folder)?) })
     }
 
-    /// Puts a file whole under its name: written aside, then renamed.
+    /// A folder that many servers share, such as an NFS mount. It must exist: one made here would hide that
+    /// nothing is mounted. `random` gives this server's mark, with which the names of its unfinished files
+    /// begin.
     ///
     /// # Errors
-    /// Disk full, read-only, and so on; no part of the file stands under the name then.
+    /// When the folder is not there or can't be written.
+    pub fn open_shared(folder: &Path, random: &dyn Random) -> Result<Self, Error> {
+        Ok(Self { place: Arc::new(folder::Shared::open(folder, random)?) })
+    }
+
+    /// A bucket of S3 or a server that speaks its protocol. Whether it honours put-if-absent is tried first.
+    ///
+    /// # Errors
+    /// When the bucket can't be reached or written, or replaces objects that it was told not to replace.
+    pub async fn open_s3(settings: S3) -> Result<Self, Error> {
+        Ok(Self { place: Arc::new(bucket::Bucket::open(settings).await?) })
+    }
+
+    /// Puts a file whole under its name, instead of whatever stands there.
+    ///
+    /// # Errors
+    /// Disk full, read-only, no answer, and so on; no part of the file stands under the name then.
     pub async fn put(&self, slug: &str, form: Form, bytes: Vec<u8>) -> Result<(), Error> {
-        let name = name(slug, form);
-        let put = self.objects.put(&Name::from(name.as_str()), PutPayload::from(bytes)).await;
-        put.map(|_| ()).map_err(|cause| error("writing", &name, &cause))
+        self.place.put(&name(slug, form), bytes.into()).await
+    }
+
+    /// Puts all files of a certificate whose record is known: what else stands under its names is damaged.
+    ///
+    /// # Errors
+    /// As [`Shelf::put`]; some of the files may then stand there.
+    pub async fn put_all(&self, slug: &str, files: &[Bytes; 3]) -> Result<(), Error> {
+        let names = Form::ALL.map(|form| name(slug, form));
+        let puts = names.iter().zip(files).map(|(name, bytes)| self.place.put(name, bytes.clone())).collect();
+        self.place.pace().all(puts).await.map(drop)
+    }
+
+    /// Puts all files of a certificate that had no record when it was built. In a bucket other bytes under its
+    /// names stay where they are, and their forms are given. If there is a record by now, they are another
+    /// server's and must stay; else they are leftovers, and [`Shelf::put_all`] replaces them. A folder can't
+    /// ask before it renames: there the newer files stand, and whoever finds that they aren't the record's
+    /// rebuilds them.
+    ///
+    /// # Errors
+    /// As [`Shelf::put`]; some of the files may then stand there.
+    pub async fn put_new(&self, slug: &str, files: &[Bytes; 3]) -> Result<Vec<Form>, Error> {
+        let names = Form::ALL.map(|form| name(slug, form));
+        let puts =
+            names.iter().zip(files).map(|(name, bytes)| self.place.put_new(name, bytes.clone())).collect();
+        let stands = self.place.pace().all(puts).await?;
+        let others = Form::ALL.into_iter().zip(stands).filter(|(_, stands)| *stands == Stands::Others);
+        Ok(others.map(|(form, _)| form).collect())
     }
 
     /// The bytes under a name, `None` where there is no file.
@@ -103,12 +212,7 @@ impl Shelf {
     /// # Errors
     /// When the file is there and can't be read.
     pub async fn get(&self, slug: &str, form: Form) -> Result<Option<Bytes>, Error> {
-        let name = name(slug, form);
-        match self.objects.get(&Name::from(name.as_str())).await {
-            Ok(found) => found.bytes().await.map(Some).map_err(|cause| error("reading", &name, &cause)),
-            Err(object_store::Error::NotFound { .. }) => Ok(None),
-            Err(cause) => Err(error("reading", &name, &cause)),
-        }
+        self.place.get(&name(slug, form)).await
     }
 
     /// Removes a file; one that is not there counts as removed.
@@ -116,95 +220,79 @@ impl Shelf {
     /// # Errors
     /// When it stands there and can't be removed.
     pub async fn remove(&self, slug: &str, form: Form) -> Result<(), Error> {
-        let name = name(slug, form);
-        match self.objects.delete(&Name::from(name.as_str())).await {
-            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
-            Err(cause) => Err(error("removing", &name, &cause)),
-        }
+        self.place.remove(&name(slug, form)).await
     }
 
-    /// Slugs of all files, one entry a file, with its last change (Unix microseconds), in no order.
+    /// Slugs of all files, one entry a file, with its last change (Unix microseconds), in no order. Files
+    /// that are no certificate's by their names are left out: nobody here may touch them.
     ///
     /// # Errors
-    /// As an item, when the folder can't be read further.
+    /// As an item, when the place can't be read further.
     pub fn slugs(&self) -> impl Stream<Item = Result<(String, i64), Error>> + '_ {
-        self.objects.list(None).map_err(|cause| error("listing", "deliveries", &cause)).try_filter_map(
-            |meta| {
-                let entry = meta.location.filename().and_then(|name| name.rsplit_once('.')).and_then(
-                    |(slug, ext)| {
-                        Form::from_extension(ext)?;
-                        Some((slug.to_owned(), meta.last_modified.timestamp_micros()))
-                    },
-                );
-                std::future::ready(Ok(entry))
-            },
-        )
+        self.place.names().filter_map(|found| {
+            std::future::ready(match found {
+                Ok((name, at)) => slug(&name).map(|slug| Ok((slug.to_owned(), at))),
+                Err(cause) => Some(Err(cause)),
+            })
+        })
     }
 
     /// Makes everything written so far durable: files of `slugs`, then the folder. Gives the slugs of which
-    /// a file is not there.
+    /// a file is not there. In a bucket what was acknowledged is durable already, and nothing is asked.
     ///
     /// # Errors
     /// When a sync fails.
     pub async fn sync(&self, slugs: Vec<String>) -> Result<Vec<String>, Error> {
-        let folder = self.folder.clone();
-        let synced = tokio::task::spawn_blocking(move || sync_files(&folder, &slugs)).await;
-        let synced = synced.unwrap_or_else(|panic| Err(std::io::Error::other(panic)));
-        synced.map_err(|cause| Error { what: "syncing", name: "deliveries".into(), cause: cause.to_string() })
+        self.place.sync(slugs).await
     }
 
-    /// Removes what interrupted writes left aside. Only at start, when nobody writes.
+    /// Removes what interrupted writes left aside. In a folder of one's own only at start, when nobody
+    /// writes; in a shared one at any time, and only what is too old to be anybody's work.
     ///
     /// # Errors
     /// When the folder can't be read.
     pub fn sweep(&self) -> std::io::Result<u32> {
-        let mut swept = 0;
-        for entry in std::fs::read_dir(&self.folder)? {
-            let entry = entry?;
-            // `LocalFileSystem` writes to `name#number` and renames.
-            if entry.file_name().to_string_lossy().contains('#') {
-                std::fs::remove_file(entry.path())?;
-                swept += 1;
-            }
-        }
-        Ok(swept)
+        self.place.sweep()
     }
 
-    /// Where a file stands, for people.
+    /// Whether files could be put now: for the readiness of a server.
+    ///
+    /// # Errors
+    /// Says why not.
+    pub async fn probe(&self) -> Result<(), Error> {
+        self.place.probe().await
+    }
+
+    /// Where a file stands, for people: a path, or `s3://bucket/name`.
     #[must_use]
     pub fn path(&self, slug: &str, form: Form) -> PathBuf {
-        self.folder.join(name(slug, form))
+        self.place.path(&name(slug, form))
     }
-}
-
-fn sync_files(folder: &Path, slugs: &[String]) -> std::io::Result<Vec<String>> {
-    let mut missing = Vec::new();
-    for slug in slugs {
-        let mut whole = true;
-        for form in Form::ALL {
-            match std::fs::File::open(folder.join(name(slug, form))) {
-                Ok(file) => file.sync_all()?,
-                Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => whole = false,
-                Err(cause) => return Err(cause),
-            }
-        }
-        if !whole {
-            missing.push(slug.clone());
-        }
-    }
-    std::fs::File::open(folder)?.sync_all()?;
-    Ok(missing)
 }
 
 fn name(slug: &str, form: Form) -> String {
     format!("{slug}.{}", form.extension())
 }
 
-fn error(what: &'static str, name: &str, cause: &object_store::Error) -> Error {
-    // The cause of an object store's error carries the path; the innermost cause says what happened.
-    let mut innermost: &dyn std::error::Error = cause;
-    while let Some(source) = innermost.source() {
-        innermost = source;
+/// The slug in a certificate's file name: 40 hex digits ([`crate::identity::Identity::slug`]).
+fn slug(name: &str) -> Option<&str> {
+    let (slug, extension) = name.rsplit_once('.')?;
+    let digits = slug.len() == 40 && slug.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
+    (digits && Form::from_extension(extension).is_some()).then_some(slug)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_certificates_are_taken_for_certificates() {
+        let ours = "0123456789abcdef0123456789abcdef01234567";
+        assert_eq!(slug(&format!("{ours}.zip")), Some(ours));
+        for other in [".onceseal", "index.html", "ABCDEF6789abcdef0123456789abcdef01234567.html"] {
+            assert_eq!(slug(other), None, "{other}");
+        }
+        assert_eq!(slug(&format!("{ours}.html#mark-1")), None);
+        assert_eq!(slug(&format!("{ours}0.html")), None);
     }
-    Error { what, name: name.into(), cause: innermost.to_string() }
 }

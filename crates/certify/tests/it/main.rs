@@ -9,3 +9,8 @@ mod intake;
 mod ledger;
 mod personal;
 mod recovery;
+mod s3;
+mod s3_server;
+mod shelf;
+mod shelf_certificates;
+mod shelf_places;
