@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use url::Url;
 
+use super::files;
 use super::settings::{Config, Server};
 use super::unit::{Size, Span};
 
@@ -37,6 +38,7 @@ pub fn check(config: &Config) -> Result<(), String> {
     if config.issuer.name.trim().is_empty() || config.issuer.name.chars().count() > 200 {
         return Err("issuer.name must have 1 to 200 characters".into());
     }
+    files::check(config)?;
     channels(config)?;
     config.telemetry.endpoint.as_deref().map_or(Ok(()), collector)?;
     sources(config)

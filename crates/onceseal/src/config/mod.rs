@@ -4,10 +4,11 @@
 //! Modules in reading order: [`mod@unit`] (durations and sizes), [`secret`] (where secrets stand), [`layer`]
 //! (which place wins), [`settings`] (all settings with their defaults), [`limit`] (what is refused),
 //! [`fault`] (how a refusal is worded), [`load`] (from places to settings), [`endpoint`] (sources with
-//! their secrets), [`show`] (back to text).
+//! their secrets), [`files`] (where certificates' files stand), [`show`] (back to text).
 
 pub mod endpoint;
 pub mod fault;
+pub mod files;
 pub mod layer;
 pub mod limit;
 pub mod load;

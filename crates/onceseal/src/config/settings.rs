@@ -21,6 +21,8 @@ pub struct Config {
     pub storage: Storage,
     /// The database of many nodes.
     pub postgres: Postgres,
+    /// The bucket of the certificates' files.
+    pub s3: Option<S3>,
     /// Who issues.
     pub issuer: Issuer,
     /// The anchor keys' files.
@@ -91,6 +93,9 @@ pub struct Storage {
     pub folder: PathBuf,
     /// Address of a PostgreSQL database, without its password; absent, the database is a file in the folder.
     pub database: Option<String>,
+    /// Where certificates' files stand: a folder that many servers share, or `s3://bucket/prefix`; absent, in
+    /// `deliveries` inside the folder.
+    pub files: Option<String>,
     /// Page cache of the writer; each reader takes a quarter of it.
     pub cache: Size,
     /// Threads for reads.
@@ -104,6 +109,7 @@ impl Default for Storage {
         Self {
             folder: PathBuf::from("/var/lib/auditvisa"),
             database: None,
+            files: None,
             cache: Size(24 * 1024 * 1024),
             readers: 2,
             sync_after: Span::seconds(60),
@@ -163,6 +169,44 @@ pub enum PostgresMode {
     Prepared,
     /// Unnamed each time: through a pooler in transaction mode.
     Unnamed,
+}
+
+/// `[s3]`
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct S3 {
+    /// `https://host` of the server; AWS itself when absent.
+    pub endpoint: Option<String>,
+    /// Whether a server without TLS may be elsewhere than on this machine.
+    pub allow_http: bool,
+    /// The bucket's region.
+    pub region: String,
+    /// Access key id.
+    pub access_key: Option<SecretRef>,
+    /// Secret access key.
+    pub secret_key: Option<SecretRef>,
+    /// Whether the bucket's name stands in the path instead of the host; absent, so it is with an endpoint or
+    /// a dot in the name.
+    pub path_style: Option<bool>,
+    /// How long one request may take.
+    pub timeout: Span,
+    /// PEM file of the authorities whose certificates are believed, instead of the public ones.
+    pub authorities: Option<PathBuf>,
+}
+
+impl Default for S3 {
+    fn default() -> Self {
+        Self {
+            endpoint: None,
+            allow_http: false,
+            region: "us-east-1".into(),
+            access_key: None,
+            secret_key: None,
+            path_style: None,
+            timeout: Span::seconds(3),
+            authorities: None,
+        }
+    }
 }
 
 /// `[issuer]`

@@ -28,6 +28,7 @@ use store::migration::{CERTIFY, CORE};
 use web::health::Check;
 use web::token::{Token, Tokens};
 
+use crate::config::files::{self, Files};
 use crate::config::secret::Layout;
 use crate::config::settings::PostgresMode;
 use crate::config::{Config, Loaded};
@@ -92,7 +93,7 @@ impl House {
             .map_err(|cause| cause.to_string())?;
         let clock: Arc<dyn Clock> = Arc::new(StoreClock { machine: clock, store: store.clone() });
         let door = Door::new(store, Arc::new(OsRandom));
-        let shelf = Shelf::open(&folder.join(DELIVERIES)).map_err(in_folder)?;
+        let shelf = open_shelf(config).await?;
         let keys = Folder::new(folder.join(KEYS), passphrase(config)?);
         let settings = certify_settings(config, public_url);
         let visa = AuditVisa::open(door, Arc::clone(&clock), shelf.clone(), keys, settings)
@@ -128,7 +129,7 @@ impl House {
     }
 
     fn checks(&self, config: &Config) -> Vec<Check> {
-        let mut checks = vec![Check::shelf(&self.shelf)];
+        let mut checks = vec![deliveries(&self.shelf)];
         let store = self.visa.door().store().clone();
         if store.is_shared() {
             checks.push(Check::clock(store, config.postgres.clock_limit.0));
@@ -185,6 +186,34 @@ fn make_folder(folder: &Path) -> Result<(), String> {
     use std::os::unix::fs::DirBuilderExt as _;
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o750).create(folder);
     made.map_err(|cause| format!("storage.folder {}: {cause}", folder.display()))
+}
+
+/// Opens the place that `storage.files` names.
+async fn open_shelf(config: &Config) -> Result<Shelf, String> {
+    let named = |cause: certify::shelf::Error| format!("storage.files: {cause}");
+    match files::place(config)? {
+        Files::Own => Shelf::open(&config.storage.folder.join(DELIVERIES)).map_err(in_folder),
+        Files::Folder(folder) => Shelf::open_shared(&folder, &OsRandom).map_err(named),
+        Files::Bucket { name, prefix } => {
+            let variables = std::env::vars_os()
+                .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+            Shelf::open_s3(files::s3(config, name, prefix, variables)?).await.map_err(named)
+        }
+    }
+}
+
+/// Can certificates' files be written?
+fn deliveries(shelf: &Shelf) -> Check {
+    let shelf = shelf.clone();
+    Check::new("deliveries", move || {
+        let shelf = shelf.clone();
+        Box::pin(async move {
+            shelf.probe().await.map_err(|cause| {
+                tracing::warn!(%cause, "deliveries_not_writable");
+                "the certificates' files can't be written".into()
+            })
+        })
+    })
 }
 
 /// How the store is reached.

@@ -13,6 +13,8 @@ mod determinism;
 #[cfg(test)]
 mod export;
 #[cfg(test)]
+mod files;
+#[cfg(test)]
 mod home;
 #[cfg(test)]
 mod only_sqlite;
