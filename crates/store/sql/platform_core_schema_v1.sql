@@ -52,7 +52,8 @@ create table if not exists iam_scopes (
   unique (tenant_id, code)
 ) {strict};
 
--- Only a fingerprint (SHA-256) of a token is kept.
+-- Only a fingerprint (SHA-256) of a token is kept. What an issued token claims stands in the columns from
+-- user_id on; they are null for a token that stands for no user.
 create table if not exists auth_tokens (
   id {pk},
   tenant_id {int} not null references core_tenants (id),
@@ -60,8 +61,18 @@ create table if not exists auth_tokens (
   fingerprint {bytes} not null unique,
   state text not null default 'active' check (state in ('active', 'revoked', 'expired')),
   expires_at {time},
+  user_id {int} references iam_users (id),
+  role text check (role in ('owner', 'viewer', 'admin')),
+  user_type text check (user_type in ('supply', 'consumer', 'platform')),
+  scope {jsonb},
+  -- Until when an active token may be renewed.
+  refresh_until {time},
   created_at {time} not null,
-  updated_at {time} not null
+  updated_at {time} not null,
+  constraint token_claims check (
+    (user_id is null) = (role is null) and (user_id is null) = (user_type is null)
+    and (user_id is null) = (scope is null)),
+  constraint token_ends check (user_id is null or (expires_at is not null and refresh_until is not null))
 ) {strict};
 
 -- Of one name, one is good.
@@ -99,12 +110,22 @@ create table if not exists billing_accounts (
   updated_at {time} not null,
   unique (owner_type, owner_id, account_code, currency_code),
   check ((owner_type = 'platform') = (balance is null)),
-  check (balance is null or balance >= 0)
+  -- Also what INV-SET-002 falls back on.
+  check (balance is null or balance >= 0),
+  constraint account_owner_id check ((owner_type = 'platform') = (owner_id = 0)),
+  constraint account_owner_fits check (owner_type = case
+    when account_code = 'buyer_prepaid' then 'buyer'
+    when account_code = 'order_escrow' then 'order'
+    when account_code in ('supplier_pending', 'supplier_available', 'supplier_frozen', 'supplier_receivable')
+      then 'supplier'
+    else 'platform' end)
 ) {strict};
 
 create table if not exists billing_journals (
   id {pk},
-  journal_type text not null,
+  journal_type text not null constraint journal_type_known check (journal_type in (
+    'J-TOPUP', 'J-ORDER-PAY', 'J-USAGE', 'J-BONUS', 'J-RELEASE', 'J-RECOVER', 'J-WITHDRAW', 'J-CANCEL',
+    'J-PAYOUT-OK', 'J-PAYOUT-FAIL', 'J-PAYOUT-RETURN', 'J-REFUND', 'J-ORDER-CLOSE', 'J-COMPENSATE')),
   source_type text not null,
   source_id text not null,
   tenant_id {int} not null references core_tenants (id),
@@ -115,8 +136,12 @@ create table if not exists billing_journals (
   -- A fact is posted once.
   unique (journal_type, source_type, source_id)
 ) {strict};
+-- A settlement ends once.
+create unique index if not exists uq_billing_journals_closing on billing_journals (source_type, source_id)
+  where source_type = 'settlement' and journal_type in ('J-CANCEL', 'J-PAYOUT-OK', 'J-PAYOUT-FAIL');
 create index if not exists ix_billing_journals_request on billing_journals (request_id);
 create index if not exists ix_billing_journals_trace on billing_journals (trace_id);
+{append_only billing_journals}
 
 create table if not exists billing_ledger_entries (
   id {pk},
@@ -131,7 +156,8 @@ create table if not exists billing_ledger_entries (
   amount {money} not null check (amount > 0),
   amount_unit text not null default 'minor' check (amount_unit = 'minor'),
   currency_code text not null check (length(currency_code) = 3),
-  balance_after {money},
+  -- Null where the account has no cached balance.
+  balance_after {money} constraint entry_balance check (balance_after >= 0),
   ref_type text not null,
   ref_id text not null,
   occurred_at {time} not null,
@@ -145,21 +171,26 @@ create index if not exists ix_billing_ledger_entries_trace on billing_ledger_ent
 {append_only billing_ledger_entries}
 create table if not exists security_kms_key_registry (
   id {pk},
-  key_alias text not null unique,
+  key_alias text not null,
   cipher_algo text not null,
   key_version {int} not null check (key_version >= 1),
   status text not null check (status in ('active', 'rotating', 'retired')),
   rotated_at {time},
   created_at {time} not null,
-  updated_at {time} not null
+  updated_at {time} not null,
+  -- Retired versions stay: rows that they wrapped are still to be opened.
+  constraint uq_security_kms_key_version unique (key_alias, key_version)
 ) {strict};
+-- Of one alias, one version wraps and at most one is on its way.
+create unique index if not exists uq_security_kms_key_current
+  on security_kms_key_registry (key_alias, status) where status in ('active', 'rotating');
 
 -- Written in the transaction of the change it tells of; never changed, never deleted.
 create table if not exists audit_events (
   id {pk},
   event_id {bytes} not null,
-  event_name text not null,
-  action text not null,
+  event_name text not null constraint audit_event_name check (event_name <> ''),
+  action text not null constraint audit_action check (action <> ''),
   tenant_id {int} not null check (tenant_id > 0),
   operator_id {int} not null check (operator_id > 0),
   operator_type text not null check (operator_type in ('user', 'admin', 'system')),
@@ -176,10 +207,17 @@ create table if not exists audit_events (
   metadata {jsonb} not null,
   client_ip {inet},
   user_agent text check (length(user_agent) <= 256),
-  created_at {time} not null
+  created_at {time} not null,
+  constraint audit_rule_code check (event_name <> 'invariant_violation' or coalesce(rule_code, '') <> '')
 ) {strict};
 -- Ids of events are made in the order of time, so that this index grows at its end.
 create unique index if not exists uq_audit_events_event on audit_events (event_id);
+-- From an object, a request or a trace of a tenant to its events. Events of the platform's own tenant, which
+-- the certificate side writes at a rate, have no part in them; a query must say so (tenant_id > 1).
+create index if not exists ix_audit_events_object
+  on audit_events (tenant_id, object_type, object_id, id) where tenant_id > 1;
+create index if not exists ix_audit_events_request on audit_events (request_id) where tenant_id > 1;
+create index if not exists ix_audit_events_trace on audit_events (trace_id) where tenant_id > 1;
 {append_only audit_events}
 -- An event of ours as a fact; who is to be told stands in outbox_deliveries.
 create table if not exists outbox (
@@ -197,6 +235,7 @@ create table if not exists outbox (
   occurred_at {time} not null,
   created_at {time} not null
 ) {strict};
+create index if not exists ix_outbox_request on outbox (request_id) where tenant_id > 1;
 
 create table if not exists outbox_deliveries (
   id {pk},

@@ -26,6 +26,10 @@ impl Dialect {
             text.push_str(before);
             match token.split_once(' ') {
                 Some(("append_only", table)) => text.push_str(&self.append_only(table)),
+                Some((kind @ ("varchar" | "char"), column)) => match self.sized(kind, column) {
+                    Some(column) => text.push_str(&column),
+                    None => text.extend(["{", token, "}"]),
+                },
                 // As `for_update`, for one table of a join; rows that another transaction holds are left to it.
                 Some(("skip_locked", table)) if self == Self::Postgres => {
                     text.extend(["for update of ", table, " skip locked"]);
@@ -57,9 +61,16 @@ impl Dialect {
             "key" => self.pick("integer primary key", "bigint primary key"),
             "int" => self.pick("integer", "bigint"),
             // SQLite counts 10^-6 minor units: a NUMERIC column would turn fractions into binary floats.
-            "money" => self.pick("integer", "numeric(20,6)"),
+            // Quotas, prices and other numbers with six decimals are kept the same way.
+            "money" | "quota" | "price" | "decimal" => self.pick("integer", "numeric(20,6)"),
+            // 1 as such a column has it: what bounds, defaults and rests are written in.
+            "one" => self.pick("1000000", "1"),
             "time" => self.pick("integer", "timestamptz"),
             "epoch" => self.pick("0", "to_timestamp(0)"),
+            // The engine's clock, as a column's default: no statement of ours leans on it.
+            "now" => self.pick("(unixepoch() * 1000000)", "now()"),
+            // A column that may stand there already; SQLite can't be asked, and is not: a file is applied once.
+            "if_absent" => self.pick("", "if not exists"),
             "flag" => self.pick("integer", "boolean"),
             // Kept byte for byte, since it is hashed or given again as it was.
             "json" => self.pick("text", "json"),
@@ -76,6 +87,20 @@ impl Dialect {
             // The rows read stay as they are until the commit. SQLite's one writer needs no word for it.
             "for_update" => self.pick("", "for update"),
             _ => return None,
+        })
+    }
+
+    /// A column of limited length: `NAME SIZE`, in characters. PostgreSQL would fill a short `char` up with
+    /// blanks, so its length is a rule there too.
+    fn sized(self, kind: &str, column: &str) -> Option<String> {
+        let (name, size) = column.split_once(' ')?;
+        let size: u16 = size.parse().ok()?;
+        let exact = format!("check (length({name}) = {size})");
+        Some(match (self, kind) {
+            (Self::Sqlite, "char") => format!("{name} text {exact}"),
+            (Self::Sqlite, _) => format!("{name} text check (length({name}) <= {size})"),
+            (Self::Postgres, "char") => format!("{name} char({size}) {exact}"),
+            (Self::Postgres, _) => format!("{name} varchar({size})"),
         })
     }
 
@@ -108,7 +133,7 @@ mod tests {
 
     #[test]
     fn every_token_has_a_word_in_both() {
-        let text = "{pk} {key} {int} {money} {time} {epoch} {flag} {json} {jsonb} {inet} {bytes} {strict} {strict_by_key} {for_update} {skip_locked d} {next_transaction} {oldest_transaction}";
+        let text = "{pk} {key} {int} {money} {quota} {price} {decimal} {one} {time} {epoch} {now} {flag} {json} {jsonb} {inet} {bytes} {varchar c 8} {char c 8} {if_absent} {strict} {strict_by_key} {for_update} {skip_locked d} {next_transaction} {oldest_transaction}";
         for dialect in [Dialect::Sqlite, Dialect::Postgres] {
             assert!(!dialect.render(text).contains('{'), "{dialect:?}");
         }
@@ -117,5 +142,16 @@ mod tests {
     #[test]
     fn an_unknown_token_stays_so_that_the_engine_refuses_it() {
         assert_eq!(Dialect::Sqlite.render("a {what} b {"), "a {what} b {");
+        assert_eq!(Dialect::Postgres.render("{char c} {varchar c many}"), "{char c} {varchar c many}");
+    }
+
+    #[test]
+    fn a_column_of_limited_length_is_limited_in_both() {
+        let text = "{varchar a 64} not null, {char b 3}";
+        assert_eq!(
+            Dialect::Sqlite.render(text),
+            "a text check (length(a) <= 64) not null, b text check (length(b) = 3)"
+        );
+        assert_eq!(Dialect::Postgres.render(text), "a varchar(64) not null, b char(3) check (length(b) = 3)");
     }
 }

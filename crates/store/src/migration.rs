@@ -15,6 +15,8 @@ pub struct File {
     pub sql: &'static str,
     /// What a program that does not know the file may do with a database that has it.
     pub older: Older,
+    /// Name of the file that must have been applied before, of this chain or of another one.
+    pub needs: Option<&'static str>,
 }
 
 /// What an older program may do with a newer schema.
@@ -31,7 +33,13 @@ impl File {
     /// A file that older programs may not run with.
     #[must_use]
     pub const fn new(name: &'static str, sql: &'static str) -> Self {
-        Self { name, sql, older: Older::MustStop }
+        Self { name, sql, older: Older::MustStop, needs: None }
+    }
+
+    /// A file that only adds to what the file `needs` made; older programs may run with it.
+    #[must_use]
+    pub const fn adding(name: &'static str, sql: &'static str, needs: &'static str) -> Self {
+        Self { name, sql, older: Older::MayServe, needs: Some(needs) }
     }
 
     /// SHA-256 of the text, in hex.
@@ -73,13 +81,38 @@ pub const CERTIFY: Chain = Chain {
     files: &[File::new("certify_schema_v1", include_str!("../sql/certify_schema_v1.sql"))],
 };
 
+/// Suppliers, packages, orders, earnings and settlements, in the order that the supply specification fixes
+/// (section 10; [`CORE`] is its first file), and then what runs beyond it.
+pub const SUPPLY: Chain = Chain {
+    name: "supply",
+    files: &[
+        File::adding(
+            "supply_schema_v1",
+            include_str!("../sql/supply_schema_v1.sql"),
+            "platform_core_schema_v1",
+        ),
+        File::adding(
+            "supply_schema_v1_patch_2026-03-27",
+            include_str!("../sql/supply_schema_v1_patch_2026-03-27.sql"),
+            "supply_schema_v1",
+        ),
+        File::adding(
+            "supply_runtime_schema_v1",
+            include_str!("../sql/supply_runtime_schema_v1.sql"),
+            "supply_schema_v1_patch_2026-03-27",
+        ),
+    ],
+};
+
 /// Files of `chains` that a database with `registered` still needs, in order.
 ///
 /// # Errors
 /// [`Error::Setup`] when a registered file has another checksum, a file is missing before a registered
-/// one, or the database has a file that this program doesn't know and may not run with.
+/// one, a file would come before the one that it needs, or the database has a file that this program
+/// doesn't know and may not run with.
 pub fn missing(chains: &[Chain], mut registered: Vec<Registered>) -> Result<Vec<File>, Error> {
     let mut missing = Vec::new();
+    let mut applied: Vec<String> = registered.iter().map(|kept| kept.name.clone()).collect();
     for chain in chains {
         let mut gap: Option<&str> = None;
         for file in chain.files {
@@ -89,7 +122,12 @@ pub fn missing(chains: &[Chain], mut registered: Vec<Registered>) -> Result<Vec<
                 (Some(_), Some(before)) => return Err(out_of_order(file.name, before)),
                 (Some(_), None) => {}
                 (None, _) => {
+                    if let Some(needs) = file.needs.filter(|needs| !applied.iter().any(|name| name == needs))
+                    {
+                        return Err(too_early(file.name, needs));
+                    }
                     gap = gap.or(Some(file.name));
+                    applied.push(file.name.to_owned());
                     missing.push(*file);
                 }
             }
@@ -111,6 +149,12 @@ pub(crate) fn failed(name: &str, cause: &str) -> Error {
 fn changed(name: &str) -> Error {
     Error::Setup(format!(
         "the schema file {name} was applied in another version than this program has; use the program that made this database"
+    ))
+}
+
+fn too_early(name: &str, needs: &str) -> Error {
+    Error::Setup(format!(
+        "the schema file {name} can't be applied before {needs}; apply the files in their order"
     ))
 }
 

@@ -28,7 +28,7 @@ async fn while_held<T>(scene: &Scene, lock: Lock, other: impl Future<Output = T>
     let (release, released) = std::sync::mpsc::channel::<()>();
     let end = scene.locked(lock, vec![], move |_, _| {
         started.send(()).unwrap();
-        let _ = released.recv();
+        let _ = tokio::task::block_in_place(|| released.recv());
         Ok(vec![insert("held")])
     });
     begun.await.unwrap();
