@@ -1,0 +1,345 @@
+//! The checks of section 11.5 (INV-SET-003) as functions of values: of what one command touched, before its
+//! commit, and of everything, hourly and in `onceseal check`. A violation is ours, never the client's:
+//! `SUP_SET_5002`, roll back, raise the alarm.
+
+use std::fmt;
+
+use kernel::money::{Currency, Money};
+
+use crate::account::Account;
+use crate::balances::Balances;
+use crate::ids::{Earning, Settlement, Supplier};
+use crate::journal::{Entry, JournalKind};
+
+/// Which of the rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Rule {
+    /// 1: debits and credits of a journal are equal, of one currency, each above zero.
+    Journal,
+    /// 2: total = fee + net.
+    SettlementSplit,
+    /// 2: total = sum of the items.
+    SettlementItems,
+    /// 2: total = amount of its J-WITHDRAW.
+    SettlementWithdraw,
+    /// 3: `supplier_frozen` = totals of open settlements.
+    Frozen,
+    /// 4: `supplier_available` = available parts of released earnings.
+    Available,
+    /// 4: `supplier_pending` = unreversed parts of unreleased earnings.
+    Pending,
+    /// 5: no balance below zero where none may be.
+    NotNegative,
+    /// 6: one journal that closes a closed settlement, the one of its state; none for an open one.
+    Closing,
+    /// 7: all debits of a currency = all credits.
+    Whole,
+    /// Section 11.3: a cached balance is the sum of its entries.
+    Cache,
+    /// Section 5.6: the parts of an earning add up.
+    EarningParts,
+}
+
+impl Rule {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Journal => "debits = credits of one currency, each above zero",
+            Self::SettlementSplit => "total = fee + net",
+            Self::SettlementItems => "total = sum of items",
+            Self::SettlementWithdraw => "total = amount of J-WITHDRAW",
+            Self::Frozen => "frozen balance = totals of open settlements",
+            Self::Available => "available balance = available parts of released earnings",
+            Self::Pending => "pending balance = unreversed parts of unreleased earnings",
+            Self::NotNegative => "no balance below zero",
+            Self::Closing => "one closing journal, the one of the settlement's state",
+            Self::Whole => "all debits = all credits",
+            Self::Cache => "cached balance = sum of entries",
+            Self::EarningParts => "parts of the earning add up, none below zero",
+        }
+    }
+}
+
+/// What a rule is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Object {
+    /// A journal, by its row id.
+    Journal(i64),
+    /// A settlement.
+    Settlement(Settlement),
+    /// A supplier.
+    Supplier(Supplier),
+    /// An earning.
+    Earning(Earning),
+    /// An account.
+    Account(Account),
+    /// The whole ledger of a currency.
+    Ledger(Currency),
+}
+
+impl fmt::Display for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Journal(id) => write!(f, "journal {id}"),
+            Self::Settlement(id) => write!(f, "settlement {id}"),
+            Self::Supplier(id) => write!(f, "supplier {id}"),
+            Self::Earning(id) => write!(f, "earning {id}"),
+            Self::Account(account) => account.fmt(f),
+            Self::Ledger(currency) => write!(f, "the ledger in {currency}"),
+        }
+    }
+}
+
+/// A rule that does not hold. Figures are counts of 10^-6 minor units, of journals for [`Rule::Closing`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{object}: not true that {}: {expected} expected, {found} found; stop postings and compare the rows",
+    .rule.as_str()
+)]
+pub struct Violation {
+    /// Which rule.
+    pub rule: Rule,
+    /// Of what.
+    pub object: Object,
+    /// The side that the rule starts from. Equal to `found` when the currencies differ.
+    pub expected: i128,
+    /// The other side.
+    pub found: i128,
+}
+
+/// 1: the legs of one journal as they are stored. `id` is the journal's row.
+///
+/// # Errors
+/// [`Rule::Journal`], also for a journal without legs.
+pub fn journal(id: i64, legs: &[Entry]) -> Result<(), Violation> {
+    let (expected, found) = legs
+        .iter()
+        .map(Entry::sides)
+        .fold((0, 0), |(debits, credits), (debit, credit)| (debits + debit, credits + credit));
+    let sound =
+        legs.iter().all(|leg| leg.amount.sign().is_gt()) && one_currency(legs.iter().map(|l| l.amount));
+    let violation = Violation { rule: Rule::Journal, object: Object::Journal(id), expected, found };
+    if sound && !legs.is_empty() && expected == found { Ok(()) } else { Err(violation) }
+}
+
+/// The row of a settlement and what refers to it.
+#[derive(Clone, Copy, Debug)]
+pub struct SettlementSums<'a> {
+    /// Which.
+    pub settlement: Settlement,
+    /// `total_amount`.
+    pub total: Money,
+    /// `fee_amount`.
+    pub fee: Money,
+    /// `net_amount`.
+    pub net: Money,
+    /// Amounts of its `supply_settlement_items`.
+    pub items: &'a [Money],
+    /// Amount that its J-WITHDRAW froze.
+    pub withdrawn: Money,
+}
+
+/// 2: `total = fee + net = sum(items) = J-WITHDRAW`.
+///
+/// # Errors
+/// The rule of the side that differs first.
+pub fn settlement(sums: &SettlementSums<'_>) -> Result<(), Violation> {
+    let SettlementSums { settlement, total, fee, net, items, withdrawn } = *sums;
+    let object = Object::Settlement(settlement);
+    equal(Rule::SettlementSplit, object, total, [fee, net])?;
+    equal(Rule::SettlementItems, object, total, items.iter().copied())?;
+    equal(Rule::SettlementWithdraw, object, total, [withdrawn])
+}
+
+/// 3: the balance of `supplier_frozen` and the totals of the pending and processing settlements.
+///
+/// # Errors
+/// [`Rule::Frozen`].
+pub fn frozen(
+    supplier: Supplier,
+    balance: Money,
+    open: impl IntoIterator<Item = Money>,
+) -> Result<(), Violation> {
+    equal(Rule::Frozen, Object::Supplier(supplier), balance, open)
+}
+
+/// Whether an earning's hold is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// Not yet: its money pends.
+    Running,
+    /// Released.
+    Over,
+}
+
+/// The figures of a row of `supply_earnings` (section 5.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EarningParts {
+    /// Which.
+    pub earning: Earning,
+    /// Above zero for usage and bonus, below for a refund's row, which is there for display only.
+    pub amount: Money,
+    /// `available_amount`.
+    pub available: Money,
+    /// `frozen_amount`.
+    pub frozen: Money,
+    /// `withdrawn_amount`.
+    pub withdrawn: Money,
+    /// `reversed_amount`.
+    pub reversed: Money,
+    /// Released or not.
+    pub hold: Hold,
+}
+
+impl EarningParts {
+    fn is_positive(&self) -> bool {
+        self.amount.sign().is_gt()
+    }
+}
+
+/// Section 5.6: a released row is the sum of its parts; before its release only `reversed` may be above
+/// zero, and no more than the amount; a refund's row has no parts.
+///
+/// # Errors
+/// [`Rule::EarningParts`].
+pub fn earning(parts: &EarningParts) -> Result<(), Violation> {
+    let EarningParts { earning, amount, available, frozen, withdrawn, reversed, hold } = *parts;
+    let (rule, object) = (Rule::EarningParts, Object::Earning(earning));
+    let all = [available, frozen, withdrawn, reversed];
+    let found: i128 = all.iter().map(count).sum();
+    let broken = Violation { rule, object, expected: count(&amount), found };
+    if all.iter().any(|part| part.sign().is_lt()) || !one_currency(all.into_iter().chain([amount])) {
+        return Err(broken);
+    }
+    let right = match hold {
+        _ if !parts.is_positive() => found == 0,
+        Hold::Running => found == count(&reversed) && found <= count(&amount),
+        Hold::Over => found == count(&amount),
+    };
+    if right { Ok(()) } else { Err(broken) }
+}
+
+/// 4: the balance of `supplier_available` and the earnings of that supplier and currency, all or those that
+/// have a part available.
+///
+/// # Errors
+/// [`Rule::Available`].
+pub fn available(supplier: Supplier, balance: Money, earnings: &[EarningParts]) -> Result<(), Violation> {
+    let released = earnings.iter().filter(|parts| parts.hold == Hold::Over);
+    let object = Object::Supplier(supplier);
+    equal(Rule::Available, object, balance, released.map(|parts| parts.available))
+}
+
+/// 4: the balance of `supplier_pending` and the earnings of that supplier and currency, all or the
+/// unreleased ones.
+///
+/// # Errors
+/// [`Rule::Pending`].
+pub fn pending(supplier: Supplier, balance: Money, earnings: &[EarningParts]) -> Result<(), Violation> {
+    let held = || earnings.iter().filter(|parts| parts.hold == Hold::Running && parts.is_positive());
+    let found: i128 = held().map(|parts| count(&parts.amount) - count(&parts.reversed)).sum();
+    let expected = count(&balance);
+    let one = one_currency(held().flat_map(|parts| [parts.amount, parts.reversed]).chain([balance]));
+    let object = Object::Supplier(supplier);
+    if one && expected == found {
+        return Ok(());
+    }
+    Err(Violation { rule: Rule::Pending, object, expected, found })
+}
+
+/// 5: one balance, in 10^-6 minor units.
+///
+/// # Errors
+/// [`Rule::NotNegative`].
+pub fn not_negative(account: Account, found: i128) -> Result<(), Violation> {
+    if found >= 0 || account.code().may_be_negative() {
+        return Ok(());
+    }
+    let object = Object::Account(account);
+    Err(Violation { rule: Rule::NotNegative, object, expected: 0, found })
+}
+
+/// Where a settlement stands, as far as its postings go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SettlementState {
+    /// Pending or processing.
+    Open,
+    /// Completed, returned by the bank or not.
+    Completed,
+    /// Failed because the payout failed.
+    PayoutFailed,
+    /// Failed because it was cancelled, or rejected for its risk.
+    Cancelled,
+}
+
+/// 6: the kinds of all journals whose source is the settlement. An open one has none that closes it, a
+/// closed one has exactly the one of its state.
+///
+/// # Errors
+/// [`Rule::Closing`], with the number of journals expected and found.
+pub fn closing(
+    settlement: Settlement,
+    state: SettlementState,
+    kinds: &[JournalKind],
+) -> Result<(), Violation> {
+    let due = match state {
+        SettlementState::Open => None,
+        SettlementState::Completed => Some(JournalKind::PayoutOk),
+        SettlementState::PayoutFailed => Some(JournalKind::PayoutFail),
+        SettlementState::Cancelled => Some(JournalKind::Cancel),
+    };
+    let closes: Vec<_> = kinds.iter().copied().filter(|kind| kind.closes_settlement()).collect();
+    if closes.iter().copied().eq(due) {
+        return Ok(());
+    }
+    let number = |count: usize| i128::try_from(count).unwrap_or(i128::MAX);
+    let (expected, found) = (i128::from(due.is_some()), number(closes.len()));
+    Err(Violation { rule: Rule::Closing, object: Object::Settlement(settlement), expected, found })
+}
+
+/// A cached balance and what its entries say (section 11.3).
+///
+/// # Errors
+/// [`Rule::Cache`]; `expected` is what the entries say.
+pub fn cached(account: Account, cached: Money, derived: &Balances) -> Result<(), Violation> {
+    let (expected, found) = (derived.count(account, cached.currency()), count(&cached));
+    let object = Object::Account(account);
+    if expected == found { Ok(()) } else { Err(Violation { rule: Rule::Cache, object, expected, found }) }
+}
+
+/// 5 and 7 over the whole ledger: every balance, and debits and credits of every currency. All violations,
+/// none when it is right.
+#[must_use]
+pub fn whole(balances: &Balances) -> Vec<Violation> {
+    let negative = balances.iter().filter_map(|(account, _, found)| not_negative(account, found).err());
+    let uneven = balances.currencies().into_iter().filter_map(|currency| {
+        let (expected, found) = balances.turnover(currency);
+        let violation = Violation { rule: Rule::Whole, object: Object::Ledger(currency), expected, found };
+        (expected != found).then_some(violation)
+    });
+    negative.chain(uneven).collect()
+}
+
+fn equal(
+    rule: Rule,
+    object: Object,
+    whole: Money,
+    parts: impl IntoIterator<Item = Money>,
+) -> Result<(), Violation> {
+    let expected = count(&whole);
+    let mut found = 0;
+    let mut one = true;
+    for part in parts {
+        found += count(&part);
+        one &= part.currency() == whole.currency();
+    }
+    if one && expected == found { Ok(()) } else { Err(Violation { rule, object, expected, found }) }
+}
+
+fn one_currency(amounts: impl IntoIterator<Item = Money>) -> bool {
+    let mut currencies = amounts.into_iter().map(Money::currency);
+    currencies.next().is_none_or(|first| currencies.all(|other| other == first))
+}
+
+fn count(amount: &Money) -> i128 {
+    amount.count().into()
+}

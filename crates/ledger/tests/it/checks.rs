@@ -1,0 +1,147 @@
+//! Each check of section 11.5 passes what is right and names what is not.
+
+use kernel::money::{Currency, Money};
+use ledger::check::{self, EarningParts, Hold, Rule, SettlementState, SettlementSums, Violation};
+use ledger::ids::{Buyer, Earning, Settlement, Supplier, Topup};
+use ledger::{Account, Balances, Direction, Entry, JournalKind, posting};
+
+const SUPPLIER: Supplier = Supplier(7);
+
+fn cny(minor: &str) -> Money {
+    Money::parse_minor(minor, Currency::CNY).unwrap()
+}
+
+fn usd(minor: &str) -> Money {
+    Money::parse_minor(minor, Currency::from_code("USD").unwrap()).unwrap()
+}
+
+fn below(minor: &str) -> Money {
+    cny("0").minus(cny(minor)).unwrap()
+}
+
+fn rule(checked: Result<(), Violation>) -> Option<Rule> {
+    checked.err().map(|violation| violation.rule)
+}
+
+fn leg(direction: Direction, amount: Money) -> Entry {
+    Entry { account: Account::available(SUPPLIER), direction, amount }
+}
+
+#[test]
+fn a_stored_journal_is_judged_by_its_legs() {
+    use Direction::{Credit, Debit};
+    let (one, two, none) = (cny("1"), cny("2"), cny("0"));
+    for (legs, right) in [
+        (vec![leg(Debit, two), leg(Credit, one), leg(Credit, one)], true),
+        (vec![leg(Debit, two), leg(Credit, one)], false),
+        (vec![leg(Debit, one), leg(Credit, one), leg(Credit, none)], false),
+        (vec![leg(Debit, below("1")), leg(Credit, below("1"))], false),
+        (vec![leg(Debit, one), leg(Credit, usd("1"))], false),
+        (vec![leg(Debit, one)], false),
+        (vec![], false),
+    ] {
+        assert_eq!(check::journal(1, &legs).is_ok(), right, "{legs:?}");
+    }
+}
+
+#[test]
+fn a_settlement_is_judged_from_four_sides() {
+    let right = SettlementSums {
+        settlement: Settlement(1),
+        total: cny("5000"),
+        fee: cny("50"),
+        net: cny("4950"),
+        items: &[cny("4999.5"), cny("0.5")],
+        withdrawn: cny("5000"),
+    };
+    assert_eq!(check::settlement(&right), Ok(()));
+    let split = SettlementSums { net: cny("4949"), ..right };
+    assert_eq!(rule(check::settlement(&split)), Some(Rule::SettlementSplit));
+    let items = SettlementSums { items: &[cny("4999.5")], ..right };
+    assert_eq!(rule(check::settlement(&items)), Some(Rule::SettlementItems));
+    let journal = SettlementSums { withdrawn: cny("4999.999999"), ..right };
+    assert_eq!(rule(check::settlement(&journal)), Some(Rule::SettlementWithdraw));
+    let foreign = SettlementSums { withdrawn: usd("5000"), ..right };
+    assert_eq!(rule(check::settlement(&foreign)), Some(Rule::SettlementWithdraw));
+}
+
+fn parts(figures: [&str; 5], hold: Hold) -> EarningParts {
+    let [amount, available, frozen, withdrawn, reversed] = figures.map(cny);
+    EarningParts { earning: Earning(1), amount, available, frozen, withdrawn, reversed, hold }
+}
+
+#[test]
+fn an_earning_is_the_sum_of_its_parts() {
+    for (figures, hold, right) in [
+        (["10", "4", "3", "2", "1"], Hold::Over, true),
+        (["10", "4", "3", "2", "0"], Hold::Over, false),
+        (["10", "0", "0", "0", "0"], Hold::Running, true),
+        (["10", "0", "0", "0", "10"], Hold::Running, true),
+        (["10", "0", "0", "0", "11"], Hold::Running, false),
+        (["10", "1", "0", "0", "0"], Hold::Running, false),
+    ] {
+        assert_eq!(check::earning(&parts(figures, hold)).is_ok(), right, "{figures:?} {hold:?}");
+    }
+    let refund = EarningParts { amount: below("5"), ..parts(["0"; 5], Hold::Over) };
+    assert_eq!(check::earning(&refund), Ok(()));
+    let negative = EarningParts { frozen: below("1"), ..parts(["10", "11", "0", "0", "0"], Hold::Over) };
+    assert_eq!(rule(check::earning(&negative)), Some(Rule::EarningParts));
+}
+
+#[test]
+fn balances_of_a_supplier_follow_from_rows() {
+    let refund = EarningParts { amount: below("5"), ..parts(["0"; 5], Hold::Running) };
+    let earnings = [
+        parts(["10", "4", "3", "2", "1"], Hold::Over),
+        parts(["10", "0", "0", "0", "2.5"], Hold::Running),
+        refund,
+    ];
+    assert_eq!(check::available(SUPPLIER, cny("4"), &earnings), Ok(()));
+    assert_eq!(check::pending(SUPPLIER, cny("7.5"), &earnings), Ok(()));
+    assert_eq!(rule(check::available(SUPPLIER, cny("4.000001"), &earnings)), Some(Rule::Available));
+    assert_eq!(rule(check::pending(SUPPLIER, cny("10"), &earnings)), Some(Rule::Pending));
+    assert_eq!(rule(check::pending(SUPPLIER, usd("7.5"), &earnings)), Some(Rule::Pending));
+    assert_eq!(check::frozen(SUPPLIER, cny("3"), [cny("1"), cny("2")]), Ok(()));
+    assert_eq!(rule(check::frozen(SUPPLIER, cny("3"), [])), Some(Rule::Frozen));
+}
+
+#[test]
+fn a_settlement_is_closed_once_and_as_its_state_says() {
+    use JournalKind::{Cancel, PayoutFail, PayoutOk, PayoutReturn, Withdraw};
+    use SettlementState::{Cancelled, Completed, Open, PayoutFailed};
+    for (state, kinds, right) in [
+        (Open, vec![Withdraw], true),
+        (Open, vec![Withdraw, Cancel], false),
+        (Cancelled, vec![Withdraw, Cancel], true),
+        (Cancelled, vec![Withdraw, PayoutFail], false),
+        (Cancelled, vec![Withdraw], false),
+        (PayoutFailed, vec![Withdraw, PayoutFail], true),
+        (Completed, vec![Withdraw, PayoutOk, PayoutReturn], true),
+        (Completed, vec![Withdraw, PayoutOk, PayoutOk], false),
+        (Completed, vec![Withdraw, PayoutOk, Cancel], false),
+    ] {
+        let checked = check::closing(Settlement(1), state, &kinds);
+        assert_eq!(checked.is_ok(), right, "{state:?} {kinds:?}");
+    }
+}
+
+#[test]
+fn the_whole_ledger_names_every_violation() {
+    let mut balances = Balances::default();
+    balances.extend(posting::topup(Topup(1), Buyer(1), cny("5")).unwrap().legs());
+    assert_eq!(check::whole(&balances), []);
+    assert_eq!(check::cached(Account::prepaid(Buyer(1)), cny("5"), &balances), Ok(()));
+    assert_eq!(rule(check::cached(Account::prepaid(Buyer(1)), cny("6"), &balances)), Some(Rule::Cache));
+    assert_eq!(rule(check::cached(Account::prepaid(Buyer(2)), cny("6"), &balances)), Some(Rule::Cache));
+    balances.apply(&leg(Direction::Debit, cny("3")));
+    let rules: Vec<_> = check::whole(&balances).iter().map(|violation| violation.rule).collect();
+    assert_eq!(rules, [Rule::NotNegative, Rule::Whole]);
+    balances.apply(&Entry { account: Account::CASH_CLEARING, ..leg(Direction::Credit, cny("9")) });
+    let told = check::whole(&balances);
+    assert_eq!(told.len(), 2, "the bank's balance may be negative: {told:?}");
+    assert!(
+        told[0].to_string().starts_with("supplier_available of supplier 7: not true that"),
+        "{}",
+        told[0]
+    );
+}
