@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use kernel::{Digest, Fingerprint};
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::sync::Semaphore;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Locks(Arc<Mutex<HashMap<Digest, Holder>>>);
@@ -14,7 +14,8 @@ pub(crate) struct Locks(Arc<Mutex<HashMap<Digest, Holder>>>);
 #[derive(Debug)]
 struct Holder {
     fingerprint: Fingerprint,
-    gone: watch::Receiver<()>,
+    /// Never gives a permit; closed when the holder goes, which wakes in the order of coming.
+    gone: Arc<Semaphore>,
 }
 
 /// The lock, free again when dropped.
@@ -22,7 +23,7 @@ struct Holder {
 pub(crate) struct Guard {
     locks: Locks,
     key: Digest,
-    _gone: watch::Sender<()>,
+    gone: Arc<Semaphore>,
 }
 
 /// Somebody else holds it.
@@ -30,31 +31,32 @@ pub(crate) struct Guard {
 pub(crate) struct Busy {
     /// Whether the same payload is running.
     pub(crate) same: bool,
-    gone: watch::Receiver<()>,
+    gone: Arc<Semaphore>,
 }
 
 impl Locks {
     pub(crate) fn try_lock(&self, key: Digest, fingerprint: Fingerprint) -> Result<Guard, Busy> {
         let mut held = self.0.lock();
         if let Some(holder) = held.get(&key) {
-            return Err(Busy { same: holder.fingerprint == fingerprint, gone: holder.gone.clone() });
+            return Err(Busy { same: holder.fingerprint == fingerprint, gone: Arc::clone(&holder.gone) });
         }
-        let (sender, gone) = watch::channel(());
-        held.insert(key, Holder { fingerprint, gone });
-        Ok(Guard { locks: self.clone(), key, _gone: sender })
+        let gone = Arc::new(Semaphore::new(0));
+        held.insert(key, Holder { fingerprint, gone: Arc::clone(&gone) });
+        Ok(Guard { locks: self.clone(), key, gone })
     }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
         self.locks.0.lock().remove(&self.key);
+        self.gone.close();
     }
 }
 
 impl Busy {
     /// Waits until the holder is gone.
-    pub(crate) async fn gone(mut self) {
-        // The sender never sends: `changed` ends, with an error, when the guard is dropped.
-        while self.gone.changed().await.is_ok() {}
+    pub(crate) async fn gone(self) {
+        // Ends with an error, when the guard is dropped: there are no permits.
+        let _ = self.gone.acquire().await;
     }
 }
