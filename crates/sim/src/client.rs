@@ -1,0 +1,138 @@
+//! Clients: they submit, wait or give up, and write down what they were told.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use door::{Answer, Done, Door, Failure, Submission};
+use kernel::Time;
+use parking_lot::Mutex;
+use tokio::task::AbortHandle;
+
+use crate::domain::{Put, fingerprint, key_of};
+use crate::process::Process;
+use crate::world::World;
+use testkit::history;
+
+/// One submission as its client sees it.
+#[derive(Clone, Debug)]
+pub(crate) struct Sent {
+    pub(crate) key: String,
+    pub(crate) payload: i64,
+    /// Position in the run's order of events.
+    pub(crate) started: u64,
+    /// The store's time then.
+    pub(crate) started_at: Time,
+    /// `None` while it waits.
+    pub(crate) told: Option<(u64, history::Answer)>,
+    process: Arc<Process>,
+    task: AbortHandle,
+}
+
+/// All submissions of a run.
+#[derive(Debug, Default)]
+pub(crate) struct Clients {
+    sent: Arc<Mutex<Vec<Sent>>>,
+}
+
+impl Clients {
+    /// Submits without waiting for the answer.
+    pub(crate) fn submit(&self, world: &Arc<World>, door: &Door, put: Put, wait: Duration) {
+        let sent = Arc::clone(&self.sent);
+        let mut entries = self.sent.lock();
+        let index = entries.len();
+        let (process, key, payload) = (Arc::clone(&put.process), put.key.clone(), put.payload);
+        world.tell(|| format!("{} submission {index} of {key} ({payload}), waits {wait:?}", process.name));
+        let (door, shared, life) = (door.clone(), Arc::clone(world), Arc::clone(&process));
+        let started = world.tick();
+        let task = tokio::spawn(async move {
+            let submission = Submission { key: Some(key_of(&put.key, put.payload)), command: put, wait };
+            let answer = door.submit(submission).await;
+            life.pass().await;
+            shared.tell(|| format!("{} submission {index} is told {}", life.name, shown(&answer)));
+            if let Some(entry) = sent.lock().get_mut(index) {
+                entry.told = Some((shared.tick(), heard(&shared, &entry.key, answer)));
+            }
+        });
+        let (started_at, task) = (world.now(), task.abort_handle());
+        entries.push(Sent { key, payload, started, started_at, told: None, process, task });
+    }
+
+    /// The client of a waiting submission hangs up.
+    pub(crate) fn give_up(&self, world: &World) {
+        let mut entries = self.sent.lock();
+        let mut waiting: Vec<_> = entries.iter_mut().filter(|sent| sent.told.is_none()).collect();
+        let index = usize::try_from(world.below(waiting.len() as u64)).unwrap_or(0);
+        if let Some(sent) = waiting.get_mut(index) {
+            world.tell(|| format!("{} a client of {} gives up", sent.process.name, sent.key));
+            sent.hang_up(world);
+        }
+    }
+
+    /// All connections to a dead process end.
+    pub(crate) fn cut(&self, world: &World, process: &Arc<Process>) {
+        let mut entries = self.sent.lock();
+        let of = |sent: &&mut Sent| sent.told.is_none() && Arc::ptr_eq(&sent.process, process);
+        entries.iter_mut().filter(of).for_each(|sent| sent.hang_up(world));
+    }
+
+    /// Submissions without an answer.
+    pub(crate) fn waiting(&self) -> usize {
+        self.sent.lock().iter().filter(|sent| sent.told.is_none()).count()
+    }
+
+    pub(crate) fn all(&self) -> Vec<Sent> {
+        self.sent.lock().clone()
+    }
+}
+
+impl Sent {
+    fn hang_up(&mut self, world: &World) {
+        self.task.abort();
+        self.told = Some((world.tick(), history::Answer::Unknown));
+    }
+
+    /// Whether it was told a formal result.
+    pub(crate) const fn is_finished(&self) -> bool {
+        matches!(self.told, Some((_, history::Answer::Finished(_))))
+    }
+
+    /// As the checker of histories wants it.
+    pub(crate) fn history(&self) -> history::Submission {
+        let (ended, answer) = self.told.clone().unwrap_or((u64::MAX, history::Answer::Unknown));
+        let fingerprint = fingerprint(&self.key, self.payload);
+        history::Submission { key: self.key.clone(), fingerprint, started: self.started, ended, answer }
+    }
+}
+
+fn heard(world: &World, key: &str, answer: Result<Answer, Failure>) -> history::Answer {
+    match answer {
+        Ok(Answer::Done(Done { outcome, replayed, same, .. })) => {
+            let outcome = outcome.body.into_bytes();
+            history::Answer::Finished(history::Finished { outcome, replayed, same, generation: None })
+        }
+        Ok(Answer::InProgress { .. }) => history::Answer::InProgress,
+        Ok(Answer::Open(_) | Answer::Orphaned) => history::Answer::Unknown,
+        Err(failure) => {
+            if let Failure::Store(store::Error::Raised(raise)) = &failure {
+                // Under the key's locks nobody gets ahead between the look and the write.
+                world.find(format!("{key}: a check of the record raised: {raise}"));
+            }
+            history::Answer::Unknown
+        }
+    }
+}
+
+fn shown(answer: &Result<Answer, Failure>) -> String {
+    match answer {
+        Ok(Answer::Done(done)) => format!(
+            "{} {} (replayed {}, same {})",
+            done.outcome.code, done.outcome.body, done.replayed, done.same
+        ),
+        Ok(Answer::InProgress { same, durable, .. }) => {
+            format!("in progress (same {same}, durable {durable})")
+        }
+        Ok(Answer::Open(_)) => "open".into(),
+        Ok(Answer::Orphaned) => "orphaned".into(),
+        Err(failure) => format!("failure: {failure}"),
+    }
+}
