@@ -95,15 +95,16 @@ fn buffered() -> Subject {
     Subject { name: "buffered", package: "onceseal", launch, answers: Answers::ByEvent }
 }
 
-/// The product with its defaults, but for where things are and how arrivals are kept.
-fn configured(folder: &Path, arrivals: &str) -> Result<Launch> {
+/// The product with its defaults, but for where things are and `more`, which stands behind the first line
+/// of the section `storage`.
+pub(crate) fn configured(folder: &Path, more: &str) -> Result<Launch> {
     let file = folder.join("onceseal.toml");
     let text = format!(
         r#"[server]
 listen = "127.0.0.1:0"
 [storage]
 folder = "{}"
-{arrivals}[sources.stripe]
+{more}[sources.stripe]
 kind = "stripe"
 secrets = [{{ env = "BENCH_STRIPE_SECRET" }}]
 [sources.internal]

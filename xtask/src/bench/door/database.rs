@@ -15,6 +15,8 @@ pub(super) enum Template {
     Door,
     /// The peers' tables.
     Peer,
+    /// Nothing: whoever starts brings its schema.
+    Empty,
 }
 
 impl Template {
@@ -22,6 +24,7 @@ impl Template {
         match self {
             Self::Door => "template_door",
             Self::Peer => "template_peer",
+            Self::Empty => "template1",
         }
     }
 }

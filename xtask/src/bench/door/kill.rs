@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use tokio::task::{JoinSet, LocalSet};
 
-use super::served::Served;
+use super::served::{SUCCEEDED, Served};
 use crate::bench::connection::Connection;
 use crate::bench::delivery::{Delivery, account};
 use crate::bench::response;
@@ -135,7 +135,7 @@ async fn new_keys(mut connection: Connection, shared: Rc<Shared>) {
 async fn acknowledged(connection: &mut Connection, request: &[u8]) -> Option<bool> {
     let answer = tokio::time::timeout(ANSWER, connection.exchange(request)).await.ok()?;
     let (status, body) = answer.ok()?;
-    Some(status / 100 == 2 && response::says(body, "succeeded"))
+    Some(status / 100 == 2 && response::says(body, SUCCEEDED))
 }
 
 fn sent_again(served: &Served, due: VecDeque<u64>) -> Result<(Keys, Duration)> {

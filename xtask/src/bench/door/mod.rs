@@ -110,7 +110,7 @@ impl Door {
         }
         let (subjects, left_out) = self.chosen()?;
         let chosen: Vec<_> = subjects.iter().map(|it| it.name).collect();
-        println!("{} s a load, median of {} rounds\n", self.seconds, self.rounds);
+        println!("{} s a load, median of {} rounds. {}\n", self.seconds, self.rounds, table::JOBS);
         for &speed in &self.disks {
             // Everything below inherits the disk: the server, Redis, the peers.
             let own = std::env::current_exe().context("this program's own place is unknown")?;
@@ -162,7 +162,7 @@ impl Door {
         if self.parts.contains(&Part::Rates) {
             self.rates(&database, subjects, speed)?;
         }
-        let served = || subjects.iter().filter(|it| it.is_served());
+        let served = || subjects.iter().filter(|it| it.takes_transfers());
         if self.parts.contains(&Part::SameKey) {
             let mut lines = Vec::new();
             for subject in served() {

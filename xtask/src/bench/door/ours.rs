@@ -7,11 +7,17 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use super::served::{Balances, Program, Served, free_address};
+use super::served::{Balances, Program, SUCCEEDED, Served, free_address};
 use super::subject::{Kind, Place, Sample, Started};
 use crate::bench::delivery::Delivery;
+use crate::bench::subject;
+use crate::lab::house::Database;
 
 const PACKAGE: &str = "bench-door";
+const SERVER: &str = "onceseal";
+
+/// Where the server finds its database's password.
+const PASSWORD: &str = "BENCH_DATABASE_PASSWORD";
 
 /// Where `bench-door` finds its database's URL.
 pub(super) const URL: &str = "BENCH_DATABASE";
@@ -24,11 +30,23 @@ const KNOWN: u64 = 1_000;
 /// # Errors
 /// It doesn't build.
 pub(super) fn build() -> Result<()> {
+    built(PACKAGE)
+}
+
+/// Builds the server in release.
+///
+/// # Errors
+/// It doesn't build.
+pub(super) fn build_server() -> Result<()> {
+    built(SERVER)
+}
+
+fn built(package: &str) -> Result<()> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    command.args(["build", "--quiet", "--release", "--package", PACKAGE]).current_dir(crate::bench::root());
+    command.args(["build", "--quiet", "--release", "--package", package]).current_dir(crate::bench::root());
     let status = command.status().context("cargo can't be started; run it through cargo xtask")?;
-    ensure!(status.success(), "{PACKAGE} doesn't build, see cargo's messages above");
+    ensure!(status.success(), "{package} doesn't build, see cargo's messages above");
     Ok(())
 }
 
@@ -54,7 +72,38 @@ pub(super) fn serve(place: &Place<'_>, url: &str) -> Result<Served> {
         address,
         health: (address, "/health"),
         delivery: Delivery::transfer(address, "/transfers", "")?,
+        status: SUCCEEDED,
         balances: Balances::Rows { url: url.to_owned(), table: "bench_accounts" },
+        next: 0,
+    };
+    served.start()?;
+    Ok(served)
+}
+
+/// The server as it is delivered, on PostgreSQL: new events of our own tasks that get no certificate. Each
+/// leaves the record, the arrival, the state, two words to be found by, and the audit row; its body has
+/// 3.6 kB.
+///
+/// # Errors
+/// It doesn't start.
+pub(super) fn serve_server(place: &Place<'_>, url: &str) -> Result<Served> {
+    let address = free_address()?;
+    let Database { address: database, password, .. } = Database::at(url, "")?;
+    let more = format!("database = \"{database}\"\n[postgres]\npassword = {{ env = \"{PASSWORD}\" }}\n");
+    let launch = subject::configured(&place.folder, &more)?;
+    let file = place.folder.join("onceseal.toml");
+    let text = std::fs::read_to_string(&file)?.replace("127.0.0.1:0", &address.to_string());
+    std::fs::write(&file, text)?;
+    let mut server = Program::new(&crate::bench::release_folder()?.join(SERVER), &place.folder, SERVER);
+    server.command().args(launch.args).envs(launch.env).env(PASSWORD, password).current_dir(&place.folder);
+    let mut served = Served {
+        programs: vec![server],
+        stores: Vec::new(),
+        address,
+        health: (address, "/readyz"),
+        delivery: Delivery::internal(address)?,
+        status: "recorded",
+        balances: Balances::None,
         next: 0,
     };
     served.start()?;

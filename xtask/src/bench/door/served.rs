@@ -19,6 +19,8 @@ use crate::bench::load::{Limit, Load, Numbers, Tally};
 use crate::lab::wire::{self, Answer};
 use crate::services::psql::Psql;
 
+/// What a transfer is answered with.
+pub(super) const SUCCEEDED: &str = "succeeded";
 /// What each account begins with.
 const OPENING: u64 = 1_000_000_000;
 /// Keys that repeats go to.
@@ -92,6 +94,8 @@ impl Drop for Program {
 pub(super) enum Balances {
     /// A table with `id` and `balance` in the database.
     Rows { url: String, table: &'static str },
+    /// Nothing is debited.
+    None,
     /// The state of Restate's virtual objects, asked for at its admin port.
     Restate { admin: SocketAddr },
 }
@@ -109,6 +113,8 @@ pub(super) struct Served {
     pub(super) health: (SocketAddr, &'static str),
     /// Any transfer, laid out.
     pub(super) delivery: Delivery,
+    /// What the answer's `status` has to be.
+    pub(super) status: &'static str,
     pub(super) balances: Balances,
     /// Number of the next new transfer.
     pub(super) next: u64,
@@ -159,8 +165,8 @@ impl Served {
     /// # Errors
     /// It takes no connections.
     pub(super) fn load(&mut self, clients: usize, limit: Limit, numbers: Numbers) -> Result<Tally> {
-        let (to, delivery) = (self.address, self.delivery.clone());
-        let tally = Load { to, clients, limit, delivery, numbers, status: Some("succeeded") }.run()?;
+        let (to, delivery, status) = (self.address, self.delivery.clone(), Some(self.status));
+        let tally = Load { to, clients, limit, delivery, numbers, status }.run()?;
         if matches!(numbers, Numbers::From(_)) {
             self.next += tally.sent;
         }
@@ -187,6 +193,7 @@ impl Served {
                 };
                 Psql::at(url)?.ask(&sql)?.lines().map(pair).collect::<Option<BTreeMap<u64, u64>>>()
             }
+            Balances::None => Some(BTreeMap::new()),
             Balances::Restate { admin } => restate_state(*admin)?,
         };
         let kept = kept.context("the balances can't be read")?;

@@ -136,13 +136,20 @@ pub(super) fn all() -> Vec<Subject> {
         },
     ];
     subjects.extend(peer::all());
+    // Another job, so last: the whole server, with events that are recorded and not certified.
+    subjects.push(Subject {
+        name: "onceseal",
+        install: ours::build_server,
+        template: Template::Empty,
+        way: Way::Served(ours::serve_server),
+    });
     subjects
 }
 
 impl Subject {
-    /// Whether it takes requests over HTTP.
-    pub(super) const fn is_served(&self) -> bool {
-        matches!(self.way, Way::Served(_))
+    /// Whether it takes transfers over HTTP.
+    pub(super) fn takes_transfers(&self) -> bool {
+        matches!(self.way, Way::Served(_)) && self.template != Template::Empty
     }
 
     /// Starts it with a fresh database.

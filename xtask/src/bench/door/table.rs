@@ -39,6 +39,13 @@ fn rate_of(rows: &[Row], clients: usize, subject: &str) -> Option<u64> {
         .map(|it| of(&it.samples, |it| it.rate))
 }
 
+/// What the rows do; stands above the rates.
+pub(super) const JOBS: &str = "All transfer an amount under a key: the account's row is debited if its balance allows it, the answer is kept.
+pgbench and the door also write an audit row, an outbox row and its delivery, and an audit row for each repeat. The
+peers write a row of what was transferred and leave no trace of a repeat; `restate` has the balances in its own state,
+`restate-row` and the others in PostgreSQL. `onceseal` is the whole server with another job: internal webhook events of
+3.6 kB, recorded with arrival, state, search words and audit; a repeat with its arrival.";
+
 /// Rates and latencies; `first` are the rows of first-time transfers, for the table of repeats.
 pub(super) fn rates(rows: &[Row], first: &[Row]) -> String {
     let mut text = String::from("| clients | subject | 1/s | lowest-highest | x step | x pipelined |");

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
-use super::super::served::{Balances, Program, Served, free_address, pause};
+use super::super::served::{Balances, Program, SUCCEEDED, Served, free_address, pause};
 use super::super::subject::Place;
 use super::{installed, is_there, python, remember, source, step};
 use crate::bench::delivery::Delivery;
@@ -79,6 +79,7 @@ pub(super) fn serve(place: &Place<'_>, url: &str) -> Result<Served> {
         address,
         health: (address, "/health"),
         delivery: Delivery::transfer(address, "/transfers", "")?,
+        status: SUCCEEDED,
         balances: Balances::Rows { url: url.to_owned(), table: "accounts" },
         next: 0,
     };

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::super::served::{Balances, Program, Served, free_address};
+use super::super::served::{Balances, Program, SUCCEEDED, Served, free_address};
 use super::super::subject::Place;
 use super::{installed, python, source};
 use crate::bench::delivery::Delivery;
@@ -26,6 +26,7 @@ pub(super) fn serve(place: &Place<'_>, url: &str) -> Result<Served> {
         address,
         health: (address, "/health"),
         delivery: Delivery::transfer(address, "/transfers", "")?,
+        status: SUCCEEDED,
         balances: Balances::Rows { url: url.to_owned(), table: "accounts" },
         next: 0,
     };

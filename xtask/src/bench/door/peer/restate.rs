@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
-use super::super::served::{Balances, Program, Served, free_address, get, pause};
+use super::super::served::{Balances, Program, SUCCEEDED, Served, free_address, get, pause};
 use super::super::subject::Place;
 use super::{installed, is_there, remember, source, step};
 use crate::bench::delivery::Delivery;
@@ -74,6 +74,7 @@ fn serve(place: &Place<'_>, url: &str, ports: &Ports, path: &str, balances: Bala
         address: ports.ingress,
         health: (ports.ingress, "/restate/health"),
         delivery: Delivery::transfer(ports.ingress, path, "")?,
+        status: SUCCEEDED,
         balances,
         next: 0,
     };
