@@ -112,7 +112,10 @@ impl Pgbench {
         let text = String::from_utf8_lossy(&told.stdout);
         let words = String::from_utf8_lossy(&told.stderr);
         ensure!(told.status.success(), "pgbench failed: {}", words.trim().replace('\n', " | "));
-        let rate = value(&text, "tps = ").context("pgbench tells no rate")?;
+        // It tells no rate when nothing was done, as in a short run on a stalled disk.
+        let done =
+            value(&text, "number of transactions actually processed: ").context("pgbench tells nothing")?;
+        let rate = if done == 0 { 0 } else { value(&text, "tps = ").context("pgbench tells no rate")? };
         let failures = value(&text, "number of failed transactions: ").unwrap_or_default();
         let mut latencies = latencies(&logs)?;
         latencies.sort_unstable();
