@@ -127,4 +127,14 @@ mod tests {
         assert!(matches!(held.post(&foreign), Err(Error::NotHeld { .. })));
         assert_eq!(held, before);
     }
+
+    #[test]
+    fn a_leg_that_fails_takes_back_the_legs_before_it() {
+        let mut held = Held::default();
+        held.hold(Account::available(SUPPLIER), cny("5000"));
+        let journal = posting::withdraw(Settlement(1), SUPPLIER, cny("1")).unwrap();
+        let frozen = Error::NotHeld { account: Account::frozen(SUPPLIER), currency: CNY };
+        assert_eq!(held.post(&journal), Err(frozen));
+        assert_eq!(held.balance(Account::available(SUPPLIER), CNY), Ok(cny("5000")));
+    }
 }

@@ -231,3 +231,75 @@ fn two_legs(
     let legs = [Entry::debit(debit, amount), Entry::credit(credit, amount)];
     Journal::of(kind, source, amount.currency(), &legs)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernel::money::Currency;
+
+    const S: Supplier = Supplier(7);
+    const B: Buyer = Buyer(8);
+
+    fn cny(minor: &str) -> Money {
+        Money::parse_minor(minor, Currency::CNY).unwrap()
+    }
+
+    /// Every journal that must move something, with this amount.
+    fn due(amount: Money) -> Vec<Result<Journal, Error>> {
+        vec![
+            topup(Topup(1), B, amount),
+            order_pay(Order(1), B, amount),
+            bonus(Earning(1), S, amount),
+            withdraw(Settlement(1), S, amount),
+            cancel(Settlement(1), S, amount),
+            payout_fail(Settlement(1), S, amount),
+            compensate(Compensation(1), Beneficiary::Buyer(B), amount),
+            compensate(Compensation(1), Beneficiary::Supplier(S), amount),
+        ]
+    }
+
+    #[test]
+    fn what_must_move_something_refuses_nothing_and_less() {
+        assert!(due(cny("0")).iter().all(|built| matches!(built, Err(Error::Nothing { .. }))));
+        let below = Money::from_count(-1_000_000, Currency::CNY);
+        assert!(due(below).iter().all(|built| *built == Err(Error::Negative { amount: below })));
+        assert!(due(cny("1")).iter().all(|built| built.as_ref().is_ok_and(|it| it.legs().len() == 2)));
+    }
+
+    #[test]
+    fn what_may_come_to_nothing_is_no_journal_then() {
+        let none = cny("0");
+        let free = Split::of(none, none).unwrap();
+        let reversal = Reversal::of(free, none, none).unwrap();
+        for built in [
+            usage(Usage(1), Order(1), S, free),
+            release(Earning(1), S, none),
+            recover(Earning(1), S, cny("5"), none),
+            refund(Refund(1), S, B, reversal),
+            order_close(Order(1), B, none),
+        ] {
+            assert_eq!(built, Ok(None));
+        }
+    }
+
+    #[test]
+    fn settlements_are_whole_minor_units() {
+        let fraction = cny("1.5");
+        let refused = Err(Error::Fraction { amount: fraction });
+        assert_eq!(withdraw(Settlement(1), S, fraction), refused);
+        assert_eq!(cancel(Settlement(1), S, fraction), refused);
+        assert_eq!(payout_fail(Settlement(1), S, fraction), refused);
+        let charge = Split::of(fraction, cny("0")).unwrap();
+        assert_eq!(payout_ok(Settlement(1), S, charge), refused);
+        assert_eq!(payout_return(Settlement(1), S, charge), refused);
+    }
+
+    #[test]
+    fn a_leg_of_zero_is_left_out() {
+        let split = Split::of(cny("100"), cny("0")).unwrap();
+        assert_eq!(payout_ok(Settlement(1), S, split).unwrap().legs().len(), 2);
+        let all_pending = Reversal::of(split, cny("100"), cny("100")).unwrap();
+        let legs = refund(Refund(1), S, B, all_pending).unwrap().unwrap();
+        assert_eq!(legs.accounts().collect::<Vec<_>>(), [Account::pending(S), Account::prepaid(B)]);
+    }
+}

@@ -89,6 +89,20 @@ fn the_protected_price_is_rounded_up_and_zero_is_below_it() {
 }
 
 #[test]
+fn prices_and_quotas_take_their_limit_and_not_a_step_more() {
+    let quota = |count| Quota::from_count(count, QuotaUnit::Credit).map(Quota::text);
+    assert_eq!(quota(1_000_000_000_000_000_000), Ok("1000000000000".to_owned()));
+    assert_eq!(quota(1_000_000_000_000_000_001), Err(Error::Range { what: "quota" }));
+    let price = |count| Price::from_count(count).map(Price::text);
+    assert_eq!(price(1_000_000_000_000), Ok("1000000".to_owned()));
+    assert_eq!(price(1_000_000_000_001), Err(Error::Range { what: "price" }));
+    assert_eq!(price(-1), Err(Error::Range { what: "price" }));
+    for (text, rule) in [("1000000.000001", "too_large"), ("0.0000001", "decimals"), ("-1", "sign")] {
+        assert_eq!(Price::parse(text).map_err(|refused| refused.rule()), Err(rule), "{text}");
+    }
+}
+
+#[test]
 fn amounts_are_read_as_text_and_never_as_doubles() {
     for (text, count) in [
         ("0.29", 29_000_000),
