@@ -25,8 +25,8 @@ pub(crate) enum Stage<C: Command> {
     Run { prepared: Arc<C::Prepared>, held: Option<Held> },
     /// As `Run`, after a check raised on what was decided.
     Refuse { prepared: Arc<C::Prepared>, held: Option<Held>, raise: Raise },
-    /// Keep a failure, where no other attempt got ahead.
-    Fail { failure: Failure, held: Option<Held> },
+    /// Keep a failure, where no other attempt got ahead; `token` is that of a claim that may have been made.
+    Fail { failure: Failure, held: Option<Held>, token: Option<[u8; 16]> },
 }
 
 /// What the transaction saw and did.
@@ -153,7 +153,10 @@ impl<C: Command> Attempt<C> {
             };
         }
         if let Some(held) = self.claimed_before(record.as_ref()) {
-            return Ok(self.see(Seen::Claimed(held)));
+            return match self.stage {
+                Stage::Fail { .. } => self.go(key, &Place::Settle(held), loaded, now),
+                _ => Ok(self.see(Seen::Claimed(held))),
+            };
         }
         branch(record.as_ref(), key, now).taken();
         let found = record.as_ref().map_or(0, |record| record.attempt);
@@ -182,10 +185,13 @@ impl<C: Command> Attempt<C> {
 
     /// The claim of this very submission, whose commit's answer was lost.
     fn claimed_before(&self, record: Option<&Record>) -> Option<Held> {
-        match (&self.stage, record) {
-            (Stage::Claim { token, .. }, Some(Record { id, standing: Standing::Running(lease), .. }))
-                if lease.claim.token == *token =>
-            {
+        let own = match &self.stage {
+            Stage::Claim { token, .. } => Some(*token),
+            Stage::Fail { token, .. } => *token,
+            _ => None,
+        };
+        match record {
+            Some(Record { id, standing: Standing::Running(lease), .. }) if Some(lease.claim.token) == own => {
                 Some(Held { id: *id, claim: lease.claim })
             }
             _ => None,

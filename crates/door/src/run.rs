@@ -129,14 +129,18 @@ impl<C: Command> Run<C> {
         };
         let (held, steps, length) = match self.command.form() {
             Form::Atomic => (None, Steps::atomic(), None),
-            Form::Leased(length) => match self.claim(key, length).await {
-                Ok(Claimed::Held(held)) => {
-                    (Some(held), Steps::leased(self.door.clone(), key.clone(), held), Some(length))
+            Form::Leased(length) => {
+                let mut token = [0; 16];
+                self.door.fill_random(&mut token);
+                match self.claim(key, token, length).await {
+                    Ok(Claimed::Held(held)) => {
+                        (Some(held), Steps::leased(self.door.clone(), key.clone(), held), Some(length))
+                    }
+                    Ok(Claimed::Not(answer)) => return Ok(answer),
+                    Err(Failure::Store(Error::Busy { same })) => return Ok(Some(elsewhere(same))),
+                    Err(failure) => return self.fail(key, failure, None, Some(token)).await,
                 }
-                Ok(Claimed::Not(answer)) => return Ok(answer),
-                Err(Failure::Store(Error::Busy { same })) => return Ok(Some(elsewhere(same))),
-                Err(failure) => return self.fail(key, failure, None).await,
-            },
+            }
         };
         let prepared = match (early, length) {
             (Some(early), _) => early,
@@ -160,7 +164,7 @@ impl<C: Command> Run<C> {
                 Ok(None)
             }
             Err(Failure::Store(Error::Busy { same })) => Ok(Some(elsewhere(same))),
-            Err(failure) => self.fail(key, failure, held).await,
+            Err(failure) => self.fail(key, failure, held, None).await,
             ended => ended,
         };
         drop(guard);
@@ -177,9 +181,7 @@ impl<C: Command> Run<C> {
         .await
     }
 
-    async fn claim(&self, key: &Key, length: Duration) -> Result<Claimed, Failure> {
-        let mut token = [0; 16];
-        self.door.fill_random(&mut token);
+    async fn claim(&self, key: &Key, token: [u8; 16], length: Duration) -> Result<Claimed, Failure> {
         let (seen, written) = self.surely(Some(key), || Stage::Claim { token, length }).await?;
         let row = ["record.insert", "record.replace"].iter().find_map(|name| written.row(name));
         Ok(match (seen, row) {
@@ -252,9 +254,16 @@ impl<C: Command> Run<C> {
         Ok(answer(seen, written))
     }
 
-    /// Puts a failure on record, in a transaction of its own, where no other attempt got ahead.
-    async fn fail(&self, key: &Key, failure: Failure, held: Option<Held>) -> Result<Option<Answer>, Failure> {
-        let stage = Stage::Fail { failure: failure.clone(), held };
+    /// Puts a failure on record, in a transaction of its own, where no other attempt got ahead. A claim with
+    /// `token`, whose commit's answer was lost, is this attempt's own.
+    async fn fail(
+        &self,
+        key: &Key,
+        failure: Failure,
+        held: Option<Held>,
+        token: Option<[u8; 16]>,
+    ) -> Result<Option<Answer>, Failure> {
+        let stage = Stage::Fail { failure: failure.clone(), held, token };
         match self.door.settle(Some(key), &self.command, stage).await {
             Ok((Seen::Kept, _)) => {
                 Branch::FailKept.taken();

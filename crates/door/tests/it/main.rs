@@ -9,6 +9,8 @@ mod failures;
 #[cfg(test)]
 mod leases;
 #[cfg(test)]
+mod lost;
+#[cfg(test)]
 mod only_postgres;
 #[cfg(test)]
 mod only_sqlite;
