@@ -84,6 +84,8 @@ impl Dialect {
             // beside it.
             "next_transaction" => self.pick("0", "pg_snapshot_xmax(pg_current_snapshot())::text::bigint"),
             "oldest_transaction" => self.pick("0", "pg_snapshot_xmin(pg_current_snapshot())::text::bigint"),
+            // Text in the order of its bytes, whatever the database's language.
+            "bytewise" => self.pick("", "collate \"C\""),
             // The rows read stay as they are until the commit. SQLite's one writer needs no word for it.
             "for_update" => self.pick("", "for update"),
             _ => return None,
@@ -133,7 +135,7 @@ mod tests {
 
     #[test]
     fn every_token_has_a_word_in_both() {
-        let text = "{pk} {key} {int} {money} {quota} {price} {decimal} {one} {time} {epoch} {now} {flag} {json} {jsonb} {inet} {bytes} {varchar c 8} {char c 8} {if_absent} {strict} {strict_by_key} {for_update} {skip_locked d} {next_transaction} {oldest_transaction}";
+        let text = "{pk} {key} {int} {money} {quota} {price} {decimal} {one} {time} {epoch} {now} {flag} {json} {jsonb} {inet} {bytes} {varchar c 8} {char c 8} {if_absent} {strict} {strict_by_key} {bytewise} {for_update} {skip_locked d} {next_transaction} {oldest_transaction}";
         for dialect in [Dialect::Sqlite, Dialect::Postgres] {
             assert!(!dialect.render(text).contains('{'), "{dialect:?}");
         }

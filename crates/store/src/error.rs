@@ -20,6 +20,9 @@ pub enum Error {
         /// Whether that transaction has the same fingerprint.
         same: bool,
     },
+    /// Nothing is written here any more: the installation moves to another database.
+    #[error("this installation moves to another database, and nothing is written here any more")]
+    Fenced,
     /// The commit's answer was lost: it may or may not have happened. Look under the key's lock.
     #[error("the commit's answer was lost: {cause}; look the record up before trying again")]
     Indeterminate {

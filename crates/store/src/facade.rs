@@ -2,15 +2,18 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use kernel::Clock;
+use kernel::{Clock, Time};
 
+use crate::copy::Table;
 use crate::driver::Driver;
 use crate::driver::postgres::{self, Postgres};
 use crate::driver::sqlite::{self, Sqlite};
 use crate::error::Error;
-use crate::migration::Chain;
-use crate::statement::Query;
+use crate::migration::{Chain, Registered};
+use crate::statement::{Query, Write};
 use crate::value::Row;
 use crate::work::Work;
 
@@ -31,10 +34,24 @@ impl Settings {
     }
 }
 
+/// How long a program that starts tries to bring the schema up, where others are in the way.
+const SCHEMA_WITHIN: Duration = Duration::from_secs(180);
+
 /// The open store. Cheap to share; the engine closes when the last owner drops it.
 #[derive(Clone, Debug)]
 pub struct Store {
     driver: Arc<dyn Driver>,
+    closed: Arc<AtomicBool>,
+}
+
+/// A clock for what only reads: none of it is kept.
+#[derive(Debug)]
+struct NoClock;
+
+impl Clock for NoClock {
+    fn now(&self) -> Time {
+        Time::from_micros(0)
+    }
 }
 
 impl Store {
@@ -44,12 +61,38 @@ impl Store {
     /// [`Error::Setup`] when the engine can't be used, another server holds the folder, or the database is
     /// newer than this program; it says which and what to do.
     pub async fn open(settings: &Settings, chains: &[Chain], clock: Arc<dyn Clock>) -> Result<Self, Error> {
+        Self::open_within(settings, chains, clock, SCHEMA_WITHIN).await
+    }
+
+    /// As [`Store::open`]; the schema is tried for as long as `patience` where others are in the way.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub async fn open_within(
+        settings: &Settings,
+        chains: &[Chain],
+        clock: Arc<dyn Clock>,
+        patience: Duration,
+    ) -> Result<Self, Error> {
         Ok(match settings {
             Settings::Sqlite(settings) => {
                 Self::over(Arc::new(sqlite::Engine::open(settings, chains, clock)?))
             }
             Settings::Postgres(settings) => {
-                Self::over(Arc::new(postgres::Engine::open(settings, chains, clock).await?))
+                Self::over(Arc::new(postgres::Engine::open(settings, chains, clock, patience).await?))
+            }
+        })
+    }
+
+    /// Opens what is there for reading, as it is: any schema, and while a server works with it.
+    ///
+    /// # Errors
+    /// [`Error::Setup`] and [`Error::Unavailable`] when there is no database or it can't be reached.
+    pub async fn look(settings: &Settings) -> Result<Self, Error> {
+        Ok(match settings {
+            Settings::Sqlite(settings) => Self::over(Arc::new(sqlite::Look::open(settings)?)),
+            Settings::Postgres(settings) => {
+                Self::over(Arc::new(postgres::Engine::look(settings, Arc::new(NoClock)).await?))
             }
         })
     }
@@ -57,7 +100,7 @@ impl Store {
     /// A store over a driver of one's own: the simulation's.
     #[must_use]
     pub fn over(driver: Arc<dyn Driver>) -> Self {
-        Self { driver }
+        Self { driver, closed: Arc::default() }
     }
 
     /// Hands a submission to the engine. The crate `door` is the only caller: a check in `cargo xtask
@@ -123,5 +166,69 @@ impl Store {
     #[must_use]
     pub fn is_shared(&self) -> bool {
         self.driver.is_shared()
+    }
+
+    /// The schema files that the database has.
+    ///
+    /// # Errors
+    /// As [`Store::query`].
+    pub async fn registered(&self) -> Result<Vec<Registered>, Error> {
+        self.driver.registered().await
+    }
+
+    /// `chains` with what the engine needs of its own before them.
+    #[must_use]
+    pub fn chains(&self, chains: &[Chain]) -> Vec<Chain> {
+        self.driver.chains(chains)
+    }
+
+    /// The tables that are there.
+    ///
+    /// # Errors
+    /// As [`Store::query`].
+    pub async fn layout(&self) -> Result<Vec<Table>, Error> {
+        self.driver.layout().await
+    }
+
+    /// Makes a table's counter go on behind its highest number, where it doesn't by itself.
+    pub(crate) fn count_on(&self, table: &Table) -> Option<Write> {
+        self.driver.count_on(table)
+    }
+
+    /// Nothing new is to be begun: what is being done may still be written. Whoever begins work asks
+    /// [`Store::is_closed`] first.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+    }
+
+    /// Takes [`Store::close`] back.
+    pub fn reopen(&self) {
+        self.closed.store(false, Ordering::SeqCst);
+    }
+
+    /// Whether new work is to be turned away.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst) || self.driver.is_fenced()
+    }
+
+    /// Ends all writing, durably: what was handed in before is written, everything later gets
+    /// [`Error::Fenced`], and no program opens this store until the fence is lifted. Reads go on.
+    ///
+    /// # Errors
+    /// [`Error::Setup`] where the engine can't; else those of a write. Writing goes on then, except after
+    /// [`Error::Indeterminate`].
+    pub async fn fence(&self) -> Result<(), Error> {
+        self.driver.fence().await
+    }
+
+    /// Lets writing begin again. Without a fence nothing happens.
+    ///
+    /// # Errors
+    /// Those of a write; the fence stands then.
+    pub async fn lift_fence(&self) -> Result<(), Error> {
+        self.driver.lift_fence().await?;
+        self.reopen();
+        Ok(())
     }
 }

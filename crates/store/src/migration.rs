@@ -2,9 +2,17 @@
 //! order inside its chain (supply specification, section 10). What differs by engine is a token in the
 //! file (`dialect`); how a file is applied is the driver's.
 
+use kernel::Time;
 use sha2::{Digest as _, Sha256};
 
 use crate::error::Error;
+
+/// Registered where nothing may be written any more: the database moves elsewhere. No program knows a file
+/// of this name, so none starts.
+pub const FENCED: &str = "fenced_for_copy";
+/// Registered while a copy into the database is unfinished. Programs that serve don't know the file, so
+/// none starts.
+pub const COPYING: &str = "copy_unfinished";
 
 /// One schema file.
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +64,38 @@ pub struct Registered {
     pub name: String,
     /// Its text's SHA-256, in hex.
     pub checksum: String,
+    /// What a program that does not know it may do.
+    pub older: Older,
+    /// When it was applied.
+    pub applied_at: Time,
+}
+
+/// How a file stands in a database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// As this program has it.
+    Applied,
+    /// Not there yet.
+    Missing,
+    /// There, with another text.
+    Changed,
+    /// There, and not known to this program.
+    Unknown,
+}
+
+/// A file and how it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Its chain; none for a file that this program doesn't know.
+    pub chain: Option<&'static str>,
+    /// Its name.
+    pub name: String,
+    /// SHA-256 of the text: as this program has it, else as registered.
+    pub checksum: String,
+    /// How it stands.
+    pub state: State,
+    /// When it was applied.
+    pub applied_at: Option<Time>,
     /// What a program that does not know it may do.
     pub older: Older,
 }
@@ -134,12 +174,53 @@ pub fn missing(chains: &[Chain], mut registered: Vec<Registered>) -> Result<Vec<
         }
     }
     let unknown = registered.iter().find(|kept| kept.older == Older::MustStop);
-    unknown.map_or(Ok(missing), |kept| {
-        Err(Error::Setup(format!(
-            "the database is newer than this program: it has the schema file {:?}; use the newer program",
-            kept.name
-        )))
+    unknown.map_or(Ok(missing), |kept| Err(unknown_file(&kept.name)))
+}
+
+fn unknown_file(name: &str) -> Error {
+    Error::Setup(match name {
+        FENCED => "this installation is fenced since `onceseal copy`: nothing is written here any more; serve the copy (storage.database), or lift the fence with `onceseal copy --unfence`".to_owned(),
+        COPYING => "the copy into this database is not finished; run `onceseal copy` again, or drop the database".to_owned(),
+        newer => format!(
+            "the database is newer than this program: it has the schema file {newer:?}; use the newer program"
+        ),
     })
+}
+
+/// All files of `chains` in order, then what else is registered. Judges nothing: [`missing`] does.
+#[must_use]
+pub fn steps(chains: &[Chain], mut registered: Vec<Registered>) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for chain in chains {
+        for file in chain.files {
+            let at = registered.iter().position(|kept| kept.name == file.name);
+            let kept = at.map(|at| registered.swap_remove(at));
+            let checksum = file.checksum();
+            let state = match &kept {
+                None => State::Missing,
+                Some(kept) if kept.checksum == checksum => State::Applied,
+                Some(_) => State::Changed,
+            };
+            steps.push(Step {
+                chain: Some(chain.name),
+                name: file.name.to_owned(),
+                checksum,
+                state,
+                applied_at: kept.map(|kept| kept.applied_at),
+                older: file.older,
+            });
+        }
+    }
+    registered.sort_by(|one, other| (one.applied_at, &one.name).cmp(&(other.applied_at, &other.name)));
+    steps.extend(registered.into_iter().map(|kept| Step {
+        chain: None,
+        name: kept.name,
+        checksum: kept.checksum,
+        state: State::Unknown,
+        applied_at: Some(kept.applied_at),
+        older: kept.older,
+    }));
+    steps
 }
 
 pub(crate) fn failed(name: &str, cause: &str) -> Error {

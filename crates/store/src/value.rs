@@ -102,6 +102,11 @@ impl Row {
         Self { statement, values }
     }
 
+    /// All values.
+    pub(crate) fn values(&self) -> &[Value] {
+        &self.values
+    }
+
     fn corrupt(&self, column: usize) -> Error {
         Error::Corrupt { table: self.statement, column: column.to_string() }
     }

@@ -2,6 +2,7 @@
 //! its writes. The driver runs both, so a driver may pipeline, group or repeat them.
 
 use kernel::Time;
+use tokio::sync::oneshot;
 
 use crate::error::Error;
 use crate::statement::{Query, Write};
@@ -80,5 +81,37 @@ impl Written {
     #[must_use]
     pub fn rows(&self, name: &str) -> &[Row] {
         self.returned.iter().find(|(write, _)| *write == name).map_or(&[], |(_, rows)| rows)
+    }
+}
+
+/// Writes that need no look first, and somebody who waits for their end.
+pub(crate) struct Batch {
+    writes: Vec<Write>,
+    answer: oneshot::Sender<Result<Written, Error>>,
+}
+
+impl Batch {
+    pub(crate) fn new(writes: Vec<Write>) -> (Box<Self>, oneshot::Receiver<Result<Written, Error>>) {
+        let (answer, answered) = oneshot::channel();
+        (Box::new(Self { writes, answer }), answered)
+    }
+}
+
+impl Work for Batch {
+    fn again(&self) -> bool {
+        true
+    }
+
+    fn reads(&mut self) -> Vec<Query> {
+        Vec::new()
+    }
+
+    fn writes(&mut self, _: Vec<Vec<Row>>, _: Time) -> Result<Vec<Write>, Error> {
+        Ok(self.writes.clone())
+    }
+
+    fn settled(self: Box<Self>, end: Result<Written, Error>) {
+        // Whoever asked may have gone; it is done all the same.
+        let _ = self.answer.send(end);
     }
 }

@@ -5,8 +5,10 @@ use std::path::PathBuf;
 
 use async_trait::async_trait;
 
+use crate::copy::Table;
 use crate::error::Error;
-use crate::statement::Query;
+use crate::migration::{Chain, Registered};
+use crate::statement::{Query, Write};
 use crate::value::Row;
 use crate::work::Work;
 
@@ -60,6 +62,55 @@ pub trait Driver: Debug + Send + Sync {
 
     /// Whether other servers may write to the same store.
     fn is_shared(&self) -> bool {
+        false
+    }
+
+    /// The schema files that the database has.
+    ///
+    /// # Errors
+    /// As [`Driver::queries`].
+    async fn registered(&self) -> Result<Vec<Registered>, Error> {
+        Ok(Vec::new())
+    }
+
+    /// `chains` with what the engine needs of its own before them.
+    fn chains(&self, chains: &[Chain]) -> Vec<Chain> {
+        chains.to_vec()
+    }
+
+    /// The tables that are there.
+    ///
+    /// # Errors
+    /// As [`Driver::queries`].
+    async fn layout(&self) -> Result<Vec<Table>, Error> {
+        Ok(Vec::new())
+    }
+
+    /// Makes a table's counter go on behind its highest number, where it doesn't by itself.
+    fn count_on(&self, table: &Table) -> Option<Write> {
+        let _ = table;
+        None
+    }
+
+    /// Ends all writing, durably, behind what is being written.
+    ///
+    /// # Errors
+    /// [`Error::Setup`] where the engine can't; [`Error::Unavailable`] and [`Error::Indeterminate`] of the
+    /// mark that is written.
+    async fn fence(&self) -> Result<(), Error> {
+        Err(Error::Setup("other servers write to this database, and it can't stop them".into()))
+    }
+
+    /// Lets writing begin again.
+    ///
+    /// # Errors
+    /// As [`Driver::fence`].
+    async fn lift_fence(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Whether the fence stands.
+    fn is_fenced(&self) -> bool {
         false
     }
 }

@@ -138,7 +138,12 @@ impl Connection {
 
     /// Runs text without parameters.
     pub(super) async fn simple(&self, sql: &str) -> Result<Answer, Fault> {
-        match tokio::time::timeout(self.answer, self.client.batch_execute(sql)).await {
+        self.simple_within(sql, self.answer).await
+    }
+
+    /// As [`Connection::simple`], for what may take longer than an answer usually does.
+    pub(super) async fn simple_within(&self, sql: &str, within: Duration) -> Result<Answer, Fault> {
+        match tokio::time::timeout(within, self.client.batch_execute(sql)).await {
             Ok(Ok(())) => Ok(Answer::default()),
             Ok(Err(cause)) => Err(Fault::of("session", &cause)),
             Err(_) => Err(late()),

@@ -2,10 +2,12 @@
 //! round trips: begin, locks, time and reads; then writes, guard and commit.
 //!
 //! Modules in reading order: [`settings`], `tls`, `connection` (one session: its statements, its notices),
-//! `pool`, `transaction` (a submission's two trips), `value`, `fault` (what an error means), `schema`.
+//! `pool`, `transaction` (a submission's two trips), `value`, `fault` (what an error means), `schema`,
+//! `layout` (the tables, read back).
 
 mod connection;
 mod fault;
+mod layout;
 mod pool;
 mod schema;
 mod transaction;
@@ -22,16 +24,16 @@ use std::time::Duration;
 use async_trait::async_trait;
 use kernel::Clock;
 
-pub use self::schema::{Step, steps};
 pub use self::settings::{Mode, Postgres, Timeouts};
 
 use self::fault::unavailable;
 use self::pool::Pool;
 use self::transaction::Transaction;
+use crate::copy::Table;
 use crate::driver::Driver;
 use crate::error::Error;
-use crate::migration::Chain;
-use crate::statement::Query;
+use crate::migration::{Chain, Registered};
+use crate::statement::{Query, Write};
 use crate::value::Row;
 use crate::work::{Work, Written};
 
@@ -65,13 +67,22 @@ impl std::fmt::Debug for Engine {
 }
 
 impl Engine {
+    /// Opens it and brings the schema up, trying for as long as `patience` where others are in the way.
     pub(crate) async fn open(
         settings: &Postgres,
         chains: &[Chain],
         clock: Arc<dyn Clock>,
+        patience: Duration,
     ) -> Result<Self, Error> {
+        let engine = Self::look(settings, clock).await?;
+        schema::run(&engine.shared.pool, chains, patience).await?;
+        Ok(engine)
+    }
+
+    /// Opens it as it is.
+    pub(crate) async fn look(settings: &Postgres, clock: Arc<dyn Clock>) -> Result<Self, Error> {
         let pool = Pool::new(settings)?;
-        schema::run(&pool, chains).await?;
+        drop(pool.get().await?);
         let (waiting, ahead) = (AtomicUsize::new(0), AtomicI64::new(0));
         Ok(Self { shared: Arc::new(Shared { pool, clock, waiting, ahead }) })
     }
@@ -119,6 +130,23 @@ impl Driver for Engine {
             .flatten()
             .map(|row| Ok(format!("the index {} is not valid; rebuild it: reindex index {0}", row.text(0)?)))
             .collect()
+    }
+
+    async fn registered(&self) -> Result<Vec<Registered>, Error> {
+        schema::registered(&self.shared.pool).await
+    }
+
+    fn chains(&self, chains: &[Chain]) -> Vec<Chain> {
+        schema::with_engine(chains)
+    }
+
+    async fn layout(&self) -> Result<Vec<Table>, Error> {
+        let answers = self.queries(layout::queries()).await?;
+        layout::read(&answers)
+    }
+
+    fn count_on(&self, table: &Table) -> Option<Write> {
+        layout::count_on(table)
     }
 
     fn ahead(&self) -> i64 {

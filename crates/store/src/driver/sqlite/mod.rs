@@ -2,6 +2,8 @@
 //! on threads of their own, a lock on the folder.
 
 mod connection;
+mod layout;
+mod look;
 #[cfg(feature = "memory")]
 pub(crate) mod memory;
 mod reader;
@@ -15,12 +17,15 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use kernel::Clock;
 
+pub(crate) use self::look::Look;
+
+use crate::copy::Table;
 use crate::driver::Driver;
 use crate::error::Error;
-use crate::migration::Chain;
+use crate::migration::{Chain, Registered};
 use crate::statement::Query;
 use crate::value::Row;
-use crate::work::Work;
+use crate::work::{Batch, Work};
 
 /// Name of the database file in the data folder.
 pub const FILE: &str = "state.db";
@@ -47,13 +52,13 @@ impl Sqlite {
 }
 
 /// The open engine. Closes its threads when it is dropped.
-#[derive(Debug)]
 pub(crate) struct Engine {
     // Dropped in this order: the writer's connection goes last and takes the write-ahead file with it, so
     // that a stopped server leaves one whole file.
     readers: reader::Readers,
     writer: writer::Writer,
     path: PathBuf,
+    clock: Arc<dyn Clock>,
     _lock: File,
 }
 
@@ -67,8 +72,14 @@ impl Engine {
         let mut connection = connection::open_writer(&path, settings.cache_kib)?;
         schema::run(&mut connection, chains, clock.now())?;
         let readers = reader::Readers::start(&path, settings.readers.max(1), settings.cache_kib / 4)?;
-        let writer = writer::Writer::start(connection, clock)?;
-        Ok(Self { readers, writer, path, _lock: lock })
+        let writer = writer::Writer::start(connection, Arc::clone(&clock))?;
+        Ok(Self { readers, writer, path, clock, _lock: lock })
+    }
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sqlite").field("path", &self.path).finish_non_exhaustive()
     }
 }
 
@@ -110,6 +121,36 @@ impl Driver for Engine {
     fn log_bytes(&self) -> u64 {
         std::fs::metadata(self.path.with_extension("db-wal")).map_or(0, |meta| meta.len())
     }
+
+    async fn registered(&self) -> Result<Vec<Registered>, Error> {
+        look::registered(&self.readers).await
+    }
+
+    async fn layout(&self) -> Result<Vec<Table>, Error> {
+        layout::read(&self.readers.run(layout::queries()).await?)
+    }
+
+    async fn fence(&self) -> Result<(), Error> {
+        let (mark, answered) = Batch::new(vec![schema::fence(self.clock.now())]);
+        self.writer.close(mark);
+        let end = answered.await.unwrap_or_else(|_| Err(stopped()));
+        if !matches!(end, Ok(_) | Err(Error::Indeterminate { .. })) {
+            self.writer.open();
+        }
+        end.map(drop)
+    }
+
+    async fn lift_fence(&self) -> Result<(), Error> {
+        let (mark, answered) = Batch::new(vec![schema::unfence()]);
+        self.writer.push(mark);
+        answered.await.unwrap_or_else(|_| Err(stopped()))?;
+        self.writer.open();
+        Ok(())
+    }
+
+    fn is_fenced(&self) -> bool {
+        self.writer.is_closed()
+    }
 }
 
 /// Whether a server holds the folder's lock just now.
@@ -125,6 +166,21 @@ pub fn is_locked(folder: &Path) -> Result<bool, Error> {
         Err(Error::Setup(text)) if text.contains(IN_USE) => Ok(true),
         Err(other) => Err(other),
     }
+}
+
+/// Lifts the fence of a folder that no server uses. Without a fence nothing happens.
+///
+/// # Errors
+/// [`Error::Setup`] when a server uses the folder, or it can't be written.
+pub fn lift_fence(folder: &Path) -> Result<(), Error> {
+    let _lock = lock_folder(folder)?;
+    let connection = connection::open_writer(&folder.join(FILE), 1024)?;
+    connection::write(&connection, &schema::unfence())?;
+    Ok(())
+}
+
+fn stopped() -> Error {
+    Error::Indeterminate { cause: "the writer stopped".into() }
 }
 
 /// The lock of a data folder, free again when dropped: for a server whose store is elsewhere.

@@ -4,7 +4,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::vec::IntoIter;
 
@@ -23,9 +23,18 @@ const QUEUE_MAX: usize = 16_384;
 
 #[derive(Debug)]
 pub(super) struct Writer {
-    queue: Mutex<Option<Sender<Box<dyn Work>>>>,
+    queue: Mutex<Queue>,
     waiting: Arc<AtomicUsize>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// Where submissions go in.
+#[derive(Debug)]
+struct Queue {
+    /// `None` once the writer ends.
+    sender: Option<Sender<Box<dyn Work>>>,
+    /// The fence stands: whoever comes is told so.
+    closed: bool,
 }
 
 impl Writer {
@@ -37,7 +46,11 @@ impl Writer {
             .name("writer".into())
             .spawn(move || serve(&connection, &arrivals, &counter, &*clock))
             .map_err(|cause| Error::Setup(format!("the writer thread can't be started: {cause}")))?;
-        Ok(Self { queue: Mutex::new(Some(queue)), waiting, thread: Some(thread) })
+        Ok(Self {
+            queue: Mutex::new(Queue { sender: Some(queue), closed: false }),
+            waiting,
+            thread: Some(thread),
+        })
     }
 
     pub(super) fn enqueue(&self, work: Box<dyn Work>) {
@@ -45,9 +58,44 @@ impl Writer {
             self.waiting.fetch_sub(1, Ordering::Relaxed);
             return work.settled(Err(Error::Unavailable { cause: "too many submissions wait".into() }));
         }
-        let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        let refused = match queue.as_ref() {
-            Some(queue) => queue.send(work).err().map(|refused| refused.0),
+        let queue = self.queue();
+        if queue.closed {
+            drop(queue);
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
+            return work.settled(Err(Error::Fenced));
+        }
+        self.send(queue, work);
+    }
+
+    /// Takes nothing after `last`, which goes behind what waits already.
+    pub(super) fn close(&self, last: Box<dyn Work>) {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let mut queue = self.queue();
+        queue.closed = true;
+        self.send(queue, last);
+    }
+
+    /// Hands in what may pass the fence.
+    pub(super) fn push(&self, work: Box<dyn Work>) {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        self.send(self.queue(), work);
+    }
+
+    pub(super) fn open(&self) {
+        self.queue().closed = false;
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.queue().closed
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn send(&self, queue: MutexGuard<'_, Queue>, work: Box<dyn Work>) {
+        let refused = match queue.sender.as_ref() {
+            Some(sender) => sender.send(work).err().map(|refused| refused.0),
             None => Some(work),
         };
         drop(queue);
@@ -65,7 +113,7 @@ impl Writer {
 impl Drop for Writer {
     /// Closes the queue and waits until what was in it is committed and answered.
     fn drop(&mut self) {
-        *self.queue.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.queue().sender = None;
         if let Some(thread) = self.thread.take()
             // A submission that owned the store may be its last owner, on the writer's own thread.
             && thread.thread().id() != std::thread::current().id()

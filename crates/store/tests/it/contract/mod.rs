@@ -3,4 +3,5 @@
 mod groups;
 mod reads;
 mod schema;
+mod standing;
 mod statements;

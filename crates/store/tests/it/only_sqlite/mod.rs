@@ -1,6 +1,7 @@
 //! What only the embedded engine has: a folder, a file, one writer.
 
 mod copies;
+mod fence;
 mod folder;
 mod full;
 mod reads;
