@@ -7,6 +7,7 @@ mod gates;
 mod lab;
 mod race;
 mod services;
+mod sim;
 mod tidy;
 #[cfg_attr(
     not(test),
@@ -35,6 +36,8 @@ enum Task {
     Bench(bench::Bench),
     /// A thousand changes, each sent several times at once, some connections cut: one certificate a change
     Race(race::Race),
+    /// Seeded runs of several nodes in virtual time over a store that fails, with the real door and relay
+    Sim(sim::Sim),
     /// No secret and no mail address in what a run left behind
     Canary(canary::Canary),
     /// All senders' and all proof vectors, through the real route
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
         Task::Bench(bench) => bench::run(&bench),
         Task::Crash(crash) => crash::run(&crash),
         Task::Race(race) => race.run(),
+        Task::Sim(sim) => sim.run(),
         Task::Canary(canary) => canary.run(),
         Task::Vectors(vectors) => vectors.run(),
     };

@@ -6,6 +6,7 @@ use std::time::Duration;
 use door::{Answer, Done, Door, Failure, Submission};
 use kernel::Time;
 use parking_lot::Mutex;
+use store::{Query, values};
 use tokio::task::AbortHandle;
 
 use crate::domain::{Put, fingerprint, key_of};
@@ -107,10 +108,23 @@ impl Sent {
 fn heard(world: &World, key: &str, answer: Result<Answer, Failure>) -> history::Answer {
     match answer {
         Ok(Answer::Done(Done { outcome, replayed, same, .. })) => {
+            let sql = "select count(*) from sim_effects where key = $1 and body = $2";
+            stands(
+                world,
+                key,
+                "a result that is not kept",
+                Query::new("told", sql, values![key, &outcome.body]),
+            );
             let outcome = outcome.body.into_bytes();
             history::Answer::Finished(history::Finished { outcome, replayed, same, generation: None })
         }
-        Ok(Answer::InProgress { .. }) => history::Answer::InProgress,
+        Ok(Answer::InProgress { durable, .. }) => {
+            if durable {
+                let sql = "select count(*) from sim_records where key = $1";
+                stands(world, key, "of a claim that is not kept", Query::new("told", sql, values![key]));
+            }
+            history::Answer::InProgress
+        }
         Ok(Answer::Open(_) | Answer::Orphaned) => history::Answer::Unknown,
         Err(failure) => {
             if let Failure::Store(store::Error::Raised(raise)) = &failure {
@@ -119,6 +133,14 @@ fn heard(world: &World, key: &str, answer: Result<Answer, Failure>) -> history::
             }
             history::Answer::Unknown
         }
+    }
+}
+
+/// What a client is told stands on record at that moment.
+fn stands(world: &World, key: &str, what: &str, query: Query) {
+    let rows = world.read(&query);
+    if !rows.is_ok_and(|rows| rows.first().is_some_and(|row| row.int(0) == Ok(1))) {
+        world.find(format!("{key}: a client was told {what}"));
     }
 }
 

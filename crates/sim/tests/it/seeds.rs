@@ -1,0 +1,53 @@
+//! Seeds: many, the same ones twice, and those that failed once.
+
+use std::sync::Arc;
+
+use sim::hunt::Hunt;
+use sim::{Stage, run, tally};
+
+fn passes(seed: u64) {
+    let report = run(&Stage::new().unwrap(), seed, true);
+    assert!(report.findings.is_empty(), "seed {seed}: {:?}", report.findings);
+}
+
+#[test]
+fn two_hundred_seeds_find_nothing() {
+    let hunt = Hunt { first: 1, count: 200, threads: 2, first_only: false, within: None };
+    let caught = hunt.run(|_, _, _| {}).unwrap();
+    let failed: Vec<_> = caught.failed.iter().map(|report| (report.seed, &report.findings)).collect();
+    assert!(failed.is_empty(), "{failed:?}");
+    assert_eq!(caught.tally.seeds, 200);
+    assert!(caught.tally.steps >= 200 * 50 && caught.tally.submissions > 200 * 20);
+}
+
+#[test]
+fn a_seed_is_the_same_run_whatever_ran_before() {
+    tally::listen();
+    let digests = |stage: &Arc<Stage>, seeds: &[u64]| -> Vec<_> {
+        let digest = |seed: &u64| (*seed, run(stage, *seed, true).trace.digest());
+        let mut digests: Vec<_> = seeds.iter().map(digest).collect();
+        digests.sort_unstable_by_key(|(seed, _)| *seed);
+        digests
+    };
+    let one = digests(&Stage::new().unwrap(), &[1, 2, 3, 4, 5, 6, 7, 8]);
+    let other = digests(&Stage::new().unwrap(), &[8, 3, 6, 1, 4, 2, 7, 5]);
+    assert_eq!(one, other);
+    assert!(one.windows(2).all(|pair| pair[0].1 != pair[1].1), "different seeds are different runs");
+}
+
+#[test]
+fn most_branches_are_taken_within_a_few_seeds() {
+    let hunt = Hunt { first: 1, count: 100, threads: 1, first_only: false, within: None };
+    let caught = hunt.run(|_, _, _| {}).unwrap();
+    let missed: Vec<_> = caught.tally.branches().filter(|(_, count)| *count == 0).collect();
+    assert!(missed.len() <= 3, "never taken: {missed:?}");
+    assert!(caught.tally.mishaps().all(|(_, count)| count > 0));
+}
+
+/// A claim's commit was lost, had happened, and the store failed at the look for it: the key hung on the
+/// claim of nobody until its lease ended.
+#[test]
+fn a_claim_whose_lost_commit_happened_does_not_hold_its_key() {
+    passes(4487);
+    passes(28379);
+}
