@@ -267,7 +267,8 @@ impl AuditVisa {
     pub async fn backup(&self, target: PathBuf) -> Result<Json, Refused> {
         if self.door.store().is_shared() {
             return Err(Refused::Input(
-                "the store is no file; take its backup with the engine's own tools (docs/operations.md)".into(),
+                "the store is no file; take its backup with the engine's own tools (docs/operations.md)"
+                    .into(),
             ));
         }
         let shown = target.display().to_string();

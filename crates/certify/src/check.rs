@@ -110,7 +110,7 @@ impl AuditVisa {
             for row in &rows {
                 count += 1;
                 let Some(kept) = recorded(row)?.1 else { continue };
-                if let Err(cause) = self.rebuild(&kept) {
+                if let Err(cause) = self.rebuild(&kept).await {
                     problems.push(json!({ "what": "the record can't give its files again", "slug": kept.slug, "detail": cause.to_string() }));
                 }
                 for form in Form::ALL {

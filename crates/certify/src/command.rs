@@ -6,9 +6,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use door::{AuditRow, Command, Decision, Door, Failure, OutboxRow, Repeat, Steps};
 use kernel::{Digest, Fingerprint, Outcome, Time};
+use seal::key::SigningKey;
 use serde_json::{Map, Value as Json, json};
 use source::{Event, Kind};
-use store::{Query, Raise, Row, Value, Write, values};
+use store::{Query, Raise, RaiseKind, Row, Value, Write, values};
 
 use crate::answer::{self, Links};
 use crate::identity::Identity;
@@ -20,6 +21,11 @@ use crate::rows::RowFacts;
 use crate::run::{self, Facts, Issuer};
 use crate::shelf::Shelf;
 use crate::sql;
+
+/// The step that fails on a node that may not sign.
+pub(crate) const SIGNING: &str = "signing the certificate";
+/// The write whose check asks for the active key.
+const ISSUE: &str = "certificates.insert";
 
 /// One arrival: who brought it, when, under which request.
 #[derive(Clone, Debug)]
@@ -46,20 +52,31 @@ pub(crate) struct Shared {
     pub(crate) door: Door,
 }
 
-/// The command.
+/// Whether somebody brought the event just now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrives {
+    /// Recovery and people's retries don't count as arrivals.
+    No,
+    /// It gets its row.
+    Now,
+    /// It has a row of this number from a try that was in vain; what becomes of it now goes there.
+    Again(i64),
+}
+
+/// The command. Cheap to clone.
+#[derive(Clone)]
 pub(crate) struct CertifyEvent {
     pub(crate) shared: Arc<Shared>,
     pub(crate) keys: Arc<Keyring>,
     pub(crate) identity: Identity,
     pub(crate) kind: Kind,
-    pub(crate) event: Event,
+    pub(crate) event: Arc<Event>,
     pub(crate) mode: CertifiedMode,
     pub(crate) fingerprint: Fingerprint,
     pub(crate) verdict: Verdict,
     pub(crate) arrival: Arrival,
     pub(crate) payload: Option<Bytes>,
-    /// Whether somebody brought the event just now; recovery and people's retries don't count as arrivals.
-    pub(crate) arrives: bool,
+    pub(crate) arrives: Arrives,
 }
 
 /// What stands ready before the transaction: a certificate whose files are on the shelf, or nothing.
@@ -82,7 +99,9 @@ impl Command for CertifyEvent {
         };
         tracing::debug!(event_id = %self.identity.event_id, r#ref = %self.identity.reference, "event_processing_started");
         let failed = |step, cause: issue::Error| Failure::Step { step, cause: cause.to_string() };
-        let issued = self.issue(terms).map_err(|cause| failed("building the certificate", cause))?;
+        let key = self.keys.active();
+        let key = key.map_err(|cause| Failure::Step { step: SIGNING, cause: cause.to_string() })?;
+        let issued = self.issue(terms, key).map_err(|cause| failed("building the certificate", cause))?;
         let slug = issued.recorded.slug.clone();
         issue::put(&self.shared.shelf, &slug, issued.files)
             .await
@@ -117,7 +136,8 @@ impl Command for CertifyEvent {
         }
     }
 
-    /// The only check that stands for a rule: the change already has its certificate.
+    /// Two checks stand for a rule. The change already has its certificate: then that one counts. Or the key
+    /// is no longer the active one: then the key of the record stays open, and whoever submitted signs again.
     fn raised(
         &self,
         prepared: &Prepared,
@@ -127,15 +147,16 @@ impl Command for CertifyEvent {
     ) -> Result<Decision, store::Error> {
         match loaded.first().and_then(|rows| rows.first()) {
             Some(first) => self.reuse(first, prepared, at),
+            None if raise.write == ISSUE && raise.kind == (RaiseKind::Rows { hit: 0 }) => {
+                Ok(self.sign_again(prepared, at))
+            }
             None => Err(store::Error::Raised(raise.clone())),
         }
     }
 
     fn repeat(&self, repeat: &Repeat, at: Time) -> Vec<Write> {
-        if !self.arrives {
-            return Vec::new();
-        }
-        let mut writes = vec![self.arrive("duplicate_reused", !repeat.same)];
+        let Some(arrival) = self.arrive("duplicate_reused", !repeat.same) else { return Vec::new() };
+        let mut writes = vec![arrival];
         if !repeat.same {
             let mut audit = self.audit("certify.event.payload_differs", "PAYLOAD_DIFFERS");
             audit.metadata = json!({ "payload_hash": self.arrival.payload_hash.to_hex() });
@@ -152,22 +173,12 @@ impl Command for CertifyEvent {
 
     fn failed(&self, failure: &Failure, at: Time) -> Vec<Write> {
         let cause: String = failure.to_string().chars().take(500).collect();
-        let mut writes = self.arrived("failed");
-        writes.push(self.passed(
-            ["received", "processing", "failed"],
-            self.arrival.received_at,
-            at,
-            Some(&cause),
-        ));
-        writes.extend(self.found_by());
-        let cause_row = "update certify_events set cause = $1 where ref = $2";
-        writes.push(Write::one("events.cause", cause_row, values![cause, &self.identity.reference]));
-        writes
+        self.failed_rows(&cause, self.arrival.received_at, at)
     }
 }
 
 impl CertifyEvent {
-    fn issue(&self, terms: &Terms) -> Result<issue::Issued, issue::Error> {
+    fn issue(&self, terms: &Terms, key: &SigningKey) -> Result<issue::Issued, issue::Error> {
         let issued_at = self.event.occurred_at.unwrap_or_else(|| self.arrival.received_at.seconds());
         let run = run::run(&Facts {
             identity: &self.identity,
@@ -181,7 +192,7 @@ impl CertifyEvent {
             issuer: &self.shared.issuer,
         });
         let slug = self.identity.slug(self.keys.slug_key());
-        issue::issue(slug, run, Time::from_seconds(issued_at), self.keys.active())
+        issue::issue(slug, run, Time::from_seconds(issued_at), key)
     }
 
     fn certify(&self, certificate: &Recorded, prepared: &Prepared, at: Time) -> Decision {
@@ -195,16 +206,16 @@ impl CertifyEvent {
             self.change_key(),
             certificate.run.to_string(),
             certificate.run_hash,
-            &certificate.key_id,
             certificate.signature,
             html,
             zip,
             json_hash,
             certificate.issued_at,
             at,
+            &certificate.key_id,
             &self.identity.reference,
         ];
-        writes.push(Write::one("certificates.insert", sql::CERTIFY, row));
+        writes.push(Write::one(ISSUE, sql::CERTIFY_ACTIVE, row));
         let mut audit = self.audit("certify.event.processed", "OK");
         audit.after_state =
             json!({ "status": "processed", "version": 1, "run_hash": certificate.run_hash.to_hex() });
@@ -237,6 +248,33 @@ impl CertifyEvent {
             audit: vec![audit],
             outbox: Vec::new(),
         })
+    }
+
+    /// The certificate's key was no longer the active one when it was to be kept. Nothing of it was; the event
+    /// is as after any failed try, and the next one signs with the key of now.
+    fn sign_again(&self, prepared: &Prepared, at: Time) -> Decision {
+        Decision {
+            status: "failed",
+            facts: self.facts(),
+            outcome: None,
+            expires_at: None,
+            writes: self.failed_rows(
+                "its key was no longer the active one; signed again",
+                prepared.began,
+                at,
+            ),
+            audit: Vec::new(),
+            outbox: Vec::new(),
+        }
+    }
+
+    fn failed_rows(&self, cause: &str, began: Time, at: Time) -> Vec<Write> {
+        let mut writes = self.arrived("failed");
+        writes.push(self.passed(["received", "processing", "failed"], began, at, Some(cause)));
+        writes.extend(self.found_by());
+        let cause_row = "update certify_events set cause = $1 where ref = $2";
+        writes.push(Write::one("events.cause", cause_row, values![cause, &self.identity.reference]));
+        writes
     }
 
     /// The event is on record, with its reason and without a certificate.

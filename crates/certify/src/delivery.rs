@@ -64,7 +64,7 @@ impl AuditVisa {
 
     /// Rebuilds all files of a certificate and gives one of them.
     async fn rebuilt(&self, event: i64, recorded: &Recorded, form: Form) -> Result<Bytes, Missing> {
-        let files = match self.rebuild(recorded) {
+        let files = match self.rebuild(recorded).await {
             Ok(files) => files,
             Err(cause) => {
                 tracing::error!(slug = %recorded.slug, %cause, "event_orphaned");
@@ -86,8 +86,12 @@ impl AuditVisa {
         Ok(bytes)
     }
 
-    pub(crate) fn rebuild(&self, recorded: &Recorded) -> Result<[Vec<u8>; 3], issue::Error> {
-        let keys = self.keys();
+    pub(crate) async fn rebuild(&self, recorded: &Recorded) -> Result<[Vec<u8>; 3], issue::Error> {
+        let mut keys = self.keys();
+        if keys.public(&recorded.key_id).is_none() {
+            // Another node may have signed with a key that this one has not heard of.
+            keys = self.keys_after(&keys).await;
+        }
         let key = keys.public(&recorded.key_id).ok_or(issue::Error::Differs { form: "signing key" })?;
         issue::rebuild(recorded, key)
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use door::{Answer, Door, Failure, Key, RecordTable, Submission};
+use door::{Answer, Door, Failure, Key, RecordTable};
 use kernel::{Clock, Digest, Outcome, Record, Standing, Time};
 use metrics::counter;
 use parking_lot::RwLock;
@@ -15,9 +15,9 @@ use store::Write;
 
 use crate::answer::{self, Reply};
 use crate::buffer::Buffer;
-use crate::command::{Arrival, CertifyEvent, Shared, announcement_left_out};
+use crate::command::{Arrival, Arrives, CertifyEvent, SIGNING, Shared, announcement_left_out};
 use crate::identity::{Identity, Plain};
-use crate::keyring::{Folder, Keyring};
+use crate::keyring::{Folder, Keyring, Tending};
 use crate::policy::{CertifiedMode, Policy};
 use crate::rows::arrive;
 use crate::run::Issuer;
@@ -70,6 +70,7 @@ pub struct AuditVisa {
     pub(crate) shared: Arc<Shared>,
     pub(crate) folder: Folder,
     pub(crate) keys: RwLock<Arc<Keyring>>,
+    pub(crate) tending: Tending,
     pub(crate) buffer: RwLock<Option<Arc<Buffer>>>,
     endpoints: RwLock<Arc<BTreeMap<String, Arc<Endpoint>>>>,
     wait: Duration,
@@ -106,6 +107,7 @@ impl AuditVisa {
             shared: Arc::new(shared),
             folder,
             keys: RwLock::new(Arc::new(keys)),
+            tending: Tending::default(),
             buffer: RwLock::default(),
             endpoints: RwLock::default(),
             wait: settings.wait,
@@ -222,10 +224,10 @@ impl AuditVisa {
             mode,
             fingerprint: fingerprint(&event),
             verdict: self.shared.policy.judge(source.name(), source.kind(), &event, mode),
-            event,
+            event: Arc::new(event),
             arrival,
             payload,
-            arrives: true,
+            arrives: Arrives::Now,
         }
     }
 
@@ -234,9 +236,7 @@ impl AuditVisa {
         let arrival = command.arrival.clone();
         let fingerprint = command.fingerprint;
         let slug = command.identity.slug(command.keys.slug_key());
-        let key = key(&command);
-        let submission = Submission { key: Some(key), command, wait: self.wait };
-        let reply = match self.door.submit(submission).await {
+        let reply = match self.submit(command, self.wait).await {
             Ok(Answer::Done(done)) => {
                 let row = done.written.row("arrivals.insert");
                 let arrivals = row.and_then(|row| row.int(0).ok()).unwrap_or(1);
@@ -348,7 +348,15 @@ impl AuditVisa {
 
     fn failed(&self, identity: &Identity, failure: &Failure) -> Reply {
         tracing::error!(event_id = %identity.event_id, r#ref = %identity.reference, cause = %failure, "event_failed");
-        unavailable()
+        match failure {
+            Failure::Step { step: SIGNING, .. } => answer::come_again(
+                "KEYS_UNUSABLE",
+                "this server can't sign new certificates just now; another one may take the delivery, or this one later",
+                "本服务器暂时无法签发新证书",
+                COME_AGAIN,
+            ),
+            _ => unavailable(),
+        }
     }
 }
 

@@ -62,7 +62,7 @@ impl AuditVisa {
     pub(crate) async fn mend_orphaned(&self, certificate: i64, reference: &str) -> Result<bool, Refused> {
         let Some(row) = self.certificate_of(certificate).await? else { return Ok(false) };
         let Some(kept) = recorded(&row)?.1 else { return Ok(false) };
-        let Ok(files) = self.rebuild(&kept) else { return Ok(false) };
+        let Ok(files) = self.rebuild(&kept).await else { return Ok(false) };
         let put = issue::put(&self.shared.shelf, &kept.slug, files).await;
         put.map_err(|cause| Refused::Input(cause.to_string()))?;
         let reference = reference.to_owned();
@@ -111,7 +111,11 @@ impl AuditVisa {
         let genuine =
             matches!(verify(&json, &Trust::from(&set)).verdict, Verdict::Valid | Verdict::ValidDateClaimed);
         let adoption = genuine.then(|| adopt::read(&json, slug, &self.keys())).flatten();
-        let Some(adoption) = adoption.filter(|found| self.rebuild(&found.recorded).is_ok()) else {
+        let whole = match &adoption {
+            Some(found) => self.rebuild(&found.recorded).await.is_ok(),
+            None => false,
+        };
+        let Some(adoption) = adoption.filter(|_| whole) else {
             self.discard(slug, done).await;
             return Ok(());
         };

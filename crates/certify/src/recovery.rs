@@ -24,6 +24,8 @@ use crate::sql;
 const SWEEP_EVERY: Duration = Duration::from_secs(30);
 /// Between two looks for files that are due to be synced.
 const SYNC_EVERY: Duration = Duration::from_secs(1);
+/// Between two looks at the keys, and two signs of life of this node.
+const KEYS_EVERY: Duration = Duration::from_secs(3);
 /// Certificates synced at a time.
 const SYNC_BATCH: u32 = 1024;
 /// The stated limit of the backlog, in certificates: beyond it files are synced however young they are.
@@ -105,6 +107,10 @@ impl AuditVisa {
     /// Lapsed claims and failed attempts whose pause is over, those with the fewest attempts first. What
     /// can't be tried again (its source is gone) uses its attempts up, so that it makes room.
     pub(crate) async fn sweep_open(&self, done: &mut Swept) -> Result<(), Refused> {
+        if self.keys().active().is_err() {
+            // Each try here would be in vain and count; nodes that can sign look, too.
+            return Ok(());
+        }
         // The first condition is the partial index's own, word for word.
         let sql = "select ref, attempt_no, updated_at, locked_until, status from certify_events
             where status in ('processing', 'failed', 'orphaned') and status <> 'orphaned' and response_code is null and attempt_no < $1 order by attempt_no, updated_at limit $2";
@@ -172,7 +178,7 @@ impl AuditVisa {
         if whole {
             return Ok(());
         }
-        match self.rebuild(&recorded) {
+        match self.rebuild(&recorded).await {
             Ok(files) => {
                 let put = issue::put(&self.shared.shelf, &recorded.slug, files).await;
                 put.map_err(|cause| Refused::Input(cause.to_string()))?;
@@ -279,7 +285,7 @@ pub(crate) fn mark_write(name: &str, value: i64, now: Time) -> Write {
     Write::one("marks.set", sql, values![name, value, now])
 }
 
-/// The background workers: one syncs files, one sweeps.
+/// The background workers: one syncs files, one sweeps, one looks after the keys.
 #[derive(Debug)]
 pub struct Recovery {
     stopping: Arc<(AtomicBool, Notify)>,
@@ -298,10 +304,11 @@ impl Recovery {
             Work::Sync(sync_after),
         );
         let sweep = worker(Arc::clone(visa), Arc::clone(&stopping), SWEEP_EVERY, Work::Sweep);
-        Self { stopping, tasks: vec![tokio::spawn(sync), tokio::spawn(sweep)] }
+        let keys = worker(Arc::clone(visa), Arc::clone(&stopping), KEYS_EVERY, Work::Keys);
+        Self { stopping, tasks: vec![tokio::spawn(sync), tokio::spawn(sweep), tokio::spawn(keys)] }
     }
 
-    /// Lets both finish what they are at, and syncs what is left.
+    /// Lets all finish what they are at, syncs what is left, and takes this node off the list.
     pub async fn stop(self) {
         self.stopping.0.store(true, Ordering::SeqCst);
         self.stopping.1.notify_waiters();
@@ -316,6 +323,7 @@ impl Recovery {
 enum Work {
     Sync(Duration),
     Sweep,
+    Keys,
 }
 
 async fn worker(visa: Arc<AuditVisa>, stopping: Arc<(AtomicBool, Notify)>, every: Duration, work: Work) {
@@ -324,6 +332,7 @@ async fn worker(visa: Arc<AuditVisa>, stopping: Arc<(AtomicBool, Notify)>, every
         let done = match work {
             Work::Sync(age) => drain(&visa, age).await,
             Work::Sweep => sweep(&visa, first).await,
+            Work::Keys => visa.tend_keys().await.map_err(Refused::from),
         };
         if let Err(cause) = done {
             tracing::warn!(%cause, "recovery_failed");
@@ -331,14 +340,22 @@ async fn worker(visa: Arc<AuditVisa>, stopping: Arc<(AtomicBool, Notify)>, every
         first = false;
         let stopped = stopping.1.notified();
         if stopping.0.load(Ordering::SeqCst) {
-            if let Work::Sync(_) = work {
-                // What is not synced in time is compared with its records at the next start.
-                let _ = tokio::time::timeout(STOP_WITHIN, drain(&visa, Duration::ZERO)).await;
-            }
+            // What is not done in time is made up for: files are compared with their records at the next start,
+            // and a node that is not seen any more is soon forgotten.
+            let _ = tokio::time::timeout(STOP_WITHIN, last(&visa, work)).await;
             return;
         }
         // Either is fine: the pause is over, or the server stops.
         let _ = tokio::time::timeout(every, stopped).await;
+    }
+}
+
+/// What a worker has to do before it ends.
+async fn last(visa: &AuditVisa, work: Work) -> Result<(), Refused> {
+    match work {
+        Work::Sync(_) => drain(visa, Duration::ZERO).await,
+        Work::Keys => Ok(visa.leave().await?),
+        Work::Sweep => Ok(()),
     }
 }
 

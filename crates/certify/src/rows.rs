@@ -6,7 +6,7 @@ use std::time::Duration;
 use kernel::{Digest, Time};
 use store::{Value, Write, values};
 
-use crate::command::{Arrival, CertifyEvent, Prepared};
+use crate::command::{Arrival, Arrives, CertifyEvent, Prepared};
 use crate::policy::{Shown, masked};
 use crate::sql;
 
@@ -49,12 +49,20 @@ impl CertifyEvent {
     }
 
     pub(crate) fn arrived(&self, verdict: &'static str) -> Vec<Write> {
-        if self.arrives { vec![self.arrive(verdict, false)] } else { Vec::new() }
+        self.arrive(verdict, false).into_iter().collect()
     }
 
-    /// The row of this arrival.
-    pub(crate) fn arrive(&self, verdict: &'static str, differs: bool) -> Write {
-        arrive(&self.arrival, &self.identity.reference, verdict, differs)
+    /// The row of this arrival, if it is one.
+    pub(crate) fn arrive(&self, verdict: &'static str, differs: bool) -> Option<Write> {
+        let reference = &self.identity.reference;
+        match self.arrives {
+            Arrives::No => None,
+            Arrives::Now => Some(arrive(&self.arrival, reference, verdict, differs)),
+            Arrives::Again(n) => {
+                let row = values![verdict, differs, n, reference];
+                Some(Write::one("arrivals.insert", sql::ARRIVE_AGAIN, row))
+            }
+        }
     }
 
     pub(crate) fn passed(
@@ -99,7 +107,7 @@ impl CertifyEvent {
     /// The projected event as the record keeps it for a later attempt. A full mail address stays out unless
     /// the policy shows it: masked, it gives the same certificate.
     fn kept_input(&self) -> String {
-        let mut event = self.event.clone();
+        let mut event = source::Event::clone(&self.event);
         if self.shared.policy.email != Shown::Full {
             event.subject.email = event.subject.email.as_deref().map(masked);
         }
@@ -110,7 +118,7 @@ impl CertifyEvent {
     /// the first attempt's word is there.
     pub(crate) fn words(&self) -> Vec<i64> {
         let subject = &self.event.subject;
-        let mail = subject.email.as_deref().filter(|_| self.arrives);
+        let mail = subject.email.as_deref().filter(|_| self.arrives != Arrives::No);
         let mut words = Vec::new();
         words.extend(subject.session_id.as_deref().map(|sid| word("sid", sid)));
         words.extend(subject.payment_id.as_deref().map(|payment| word("payment", payment)));

@@ -32,6 +32,13 @@ select e.id, coalesce((select max(a.n) from certify_arrivals a where a.event = e
 from certify_events e where e.ref = $9
 returning n, differs";
 
+/// The same arrival has another end than was noted: $1 verdict, $2 differs in the fingerprint, $3 its number,
+/// $4 reference.
+pub(crate) const ARRIVE_AGAIN: &str = "update certify_arrivals set verdict = $1,
+  differs = case when $2 = 1 then 'payload' else (select case when e.payload_hash = certify_arrivals.payload_hash or e.mark in ('imported', 'adopted') then 'none' else 'rendering' end from certify_events e where e.id = certify_arrivals.event) end
+where n = $3 and event = (select id from certify_events where ref = $4)
+returning n, differs";
+
 /// $1..$3 state and time and note, and so on three times; $10 reference.
 pub(crate) const PASS_THREE: &str = "insert into certify_transitions (event, n, status, at, note)
 select e.id, coalesce((select max(t.n) from certify_transitions t where t.event = e.id), 0) + v.column1, v.column2, v.column3, v.column4
@@ -50,6 +57,12 @@ select $1, id from certify_events where ref = $2 on conflict do nothing";
 /// $11 now, $12 reference.
 pub(crate) const CERTIFY: &str = "insert into certify_certificates (event, slug, change_key, run, run_hash, key_id, signature, html_hash, zip_hash, json_hash, issued_at, created_at)
 select id, $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11 from certify_events where ref = $12";
+
+/// As [`CERTIFY`], for a certificate that was signed just now: it hits nothing unless its key is the active
+/// one. $1 slug, $2 change key, $3 run, $4 run hash, $5 signature, $6..$8 hashes, $9 issued at, $10 now,
+/// $11 key id, $12 reference.
+pub(crate) const CERTIFY_ACTIVE: &str = "insert into certify_certificates (event, slug, change_key, run, run_hash, key_id, signature, html_hash, zip_hash, json_hash, issued_at, created_at)
+select e.id, $1, $2, $3, $4, k.key_id, $5, $6, $7, $8, $9, $10 from certify_events e join certify_keys k on k.key_id = $11 and k.status = 'active' where e.ref = $12";
 
 /// $1 change key.
 pub(crate) const CERTIFIED_CHANGE: &str = "select e.id, e.ref, e.response_body from certify_certificates c

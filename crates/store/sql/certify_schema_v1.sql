@@ -126,8 +126,8 @@ create table if not exists certify_keys (
   announced_at {time} not null,
   active_from {time},
   retired_at {time},
-  check (status in ('announced') or active_from is not null),
-  check ((status in ('retired')) = (retired_at is not null))
+  check (status = 'announced' or active_from is not null),
+  check ((status = 'retired') = (retired_at is not null))
 ) {strict};
 create unique index if not exists uq_certify_keys_next on certify_keys (status) where status in ('announced', 'active');
 

@@ -48,7 +48,7 @@ async fn the_record_alone_gives_the_golden_bytes_again() {
 #[tokio::test]
 async fn each_golden_file_verifies_offline_under_its_key() {
     let house = House::new().await;
-    let trust = Trust::pinned(house.visa.keys().active().public_key());
+    let trust = Trust::pinned(house.visa.keys().active().expect("a key").public_key());
     for (form, golden) in GOLDEN {
         let report = verify(golden, &trust);
         assert_eq!(report.verdict, Verdict::Valid, "{}: {report:?}", form.extension());
