@@ -166,7 +166,7 @@ impl Recovery {
     async fn run_again(&self, key: String, payload: i64) -> Result<(), Error> {
         let Some(kind) = kind_of(&self.kinds, &key) else { return Ok(()) };
         self.world.tell(|| format!("{} recovers {key} ({payload})", self.process.name));
-        self.world.at_work(key.clone());
+        self.world.at_work(key.clone(), payload);
         let put = Put {
             world: Arc::clone(&self.world),
             process: Arc::clone(&self.process),

@@ -41,8 +41,9 @@ pub(crate) struct World {
     deliveries: AtomicI64,
     /// Keys by what their locks are taken on.
     keys: Mutex<BTreeMap<i64, String>>,
-    /// Keys under which somebody who is no client seemed to be at work, and when that began.
-    ghosts: Mutex<Vec<(String, u64)>>,
+    /// Keys under which somebody who is no client seemed to be at work, with which payload (0: not known), and
+    /// when that began.
+    ghosts: Mutex<Vec<(String, i64, u64)>>,
 }
 
 impl std::fmt::Debug for World {
@@ -153,17 +154,17 @@ impl World {
     pub(crate) fn haunted(&self, lock: Option<i64>) {
         let key = lock.and_then(|lock| self.keys.lock().get(&lock).cloned());
         if let Some(key) = key {
-            self.at_work(key);
+            self.at_work(key, 0);
         }
     }
 
     /// Somebody who is no client is at work under the key.
-    pub(crate) fn at_work(&self, key: String) {
+    pub(crate) fn at_work(&self, key: String, payload: i64) {
         let at = self.tick();
-        self.ghosts.lock().push((key, at));
+        self.ghosts.lock().push((key, payload, at));
     }
 
-    pub(crate) fn ghosts(&self) -> Vec<(String, u64)> {
+    pub(crate) fn ghosts(&self) -> Vec<(String, i64, u64)> {
         self.ghosts.lock().clone()
     }
 

@@ -17,7 +17,9 @@ pub(super) fn judge(scene: &Scene, effects: &Effects) -> Result<(), Error> {
         effects: effects.0.iter().map(effect).collect(),
         announcements: announcements(scene, effects)?,
     };
-    history.submissions.extend(scene.world.ghosts().into_iter().map(|(key, at)| ghost(key, at)));
+    history
+        .submissions
+        .extend(scene.world.ghosts().into_iter().map(|(key, payload, at)| ghost(key, payload, at)));
     for anomaly in history.anomalies() {
         scene.world.find(anomaly.to_string());
     }
@@ -36,8 +38,8 @@ fn effect(effect: &super::Effect) -> history::Effect {
 }
 
 /// Somebody who is no client seemed to be at work.
-fn ghost(key: String, at: u64) -> history::Submission {
-    let fingerprint = fingerprint(&key, 0);
+fn ghost(key: String, payload: i64, at: u64) -> history::Submission {
+    let fingerprint = fingerprint(&key, payload);
     history::Submission { key, fingerprint, started: at, ended: at, answer: history::Answer::Unknown }
 }
 
