@@ -8,6 +8,8 @@
 mod bucket;
 mod cause;
 mod folder;
+#[cfg(feature = "memory")]
+pub mod memory;
 mod reach;
 
 use std::path::{Path, PathBuf};
@@ -170,6 +172,13 @@ impl Shelf {
     /// When the bucket can't be reached or written, or replaces objects that it was told not to replace.
     pub async fn open_s3(settings: S3) -> Result<Self, Error> {
         Ok(Self { place: Arc::new(bucket::Bucket::open(settings).await?) })
+    }
+
+    /// Files in memory, for simulations.
+    #[cfg(feature = "memory")]
+    #[must_use]
+    pub fn in_memory(files: Arc<memory::Files>, way: Arc<dyn memory::Way>) -> Self {
+        Self { place: Arc::new(memory::Memory { files, way }) }
     }
 
     /// Puts a file whole under its name, instead of whatever stands there.
