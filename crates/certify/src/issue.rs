@@ -1,5 +1,6 @@
 //! From an event's facts to a certificate's files, and the same files again from its record.
 
+use bytes::Bytes;
 use kernel::{Digest, Time};
 use seal::bundle::{self, Draft, Sealed};
 use seal::key::{PublicKey, Signature, SigningKey};
@@ -106,16 +107,13 @@ pub fn restored(
     Ok(issued(slug.to_owned(), draft.run, issued_at, sealed).recorded)
 }
 
-/// Puts all files of a certificate on the shelf.
+/// Puts all files of a certificate on the shelf, instead of whatever stands under their names: the record
+/// says that they are right.
 ///
 /// # Errors
 /// [`Error::Shelf`]; some of the files may then stand there.
 pub async fn put(shelf: &Shelf, slug: &str, files: [Vec<u8>; 3]) -> Result<(), Error> {
-    // One after the other: side by side they would only spin on the folder's lock.
-    for (form, bytes) in Form::ALL.into_iter().zip(files) {
-        shelf.put(slug, form, bytes).await?;
-    }
-    Ok(())
+    Ok(shelf.put_all(slug, &files.map(Bytes::from)).await?)
 }
 
 fn draft(run: Value) -> Result<Draft, Error> {

@@ -110,9 +110,11 @@ impl AuditVisa {
     /// The store's, or the file's; nothing is lost, the next call goes on.
     pub async fn append_export(&self, file: &ProcessedFile) -> Result<u32, Refused> {
         let mut written = 0;
+        // Up to here and no further: other servers may write faster than this one reads, and a stop waits for
+        // the end of this.
+        let settled = self.settled().await?;
         loop {
             let after = self.mark(EXPORTED).await?;
-            let settled = self.settled().await?;
             let page = self.page(after, settled, BATCH).await?;
             let Some(next) = page.next else {
                 if settled.saturating_sub(after) > AHEAD_MAX {

@@ -153,7 +153,10 @@ async fn a_record_that_cannot_give_its_files_again_is_orphaned_until_it_can() {
     assert_eq!(house.visa.reconcile("tester").await.expect("a sweep")["orphaned"], 1);
     assert_eq!(house.deliver(samples::CHECKOUT_PAID).await.status, 503);
     assert_eq!(house.shown(EVENT).await["status"], "orphaned");
-    alter(house.folder.path(), "update certify_certificates set run = cast(replace(cast(run as text), '9000', '2000') as {json})");
+    alter(
+        house.folder.path(),
+        "update certify_certificates set run = cast(replace(cast(run as text), '9000', '2000') as {json})",
+    );
     assert_eq!(
         json(&house.deliver(samples::CHECKOUT_PAID).await)["status"],
         "duplicate_reused",

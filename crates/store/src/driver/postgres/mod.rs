@@ -82,8 +82,9 @@ impl Engine {
     /// Opens it as it is.
     pub(crate) async fn look(settings: &Postgres, clock: Arc<dyn Clock>) -> Result<Self, Error> {
         let pool = Pool::new(settings)?;
-        drop(pool.get().await?);
-        let (waiting, ahead) = (AtomicUsize::new(0), AtomicI64::new(0));
+        let waiting = AtomicUsize::new(0);
+        // Known from the start: the first signature is judged before the first transaction is over.
+        let ahead = AtomicI64::new(transaction::ahead(&mut *pool.get().await?, &*clock).await?);
         Ok(Self { shared: Arc::new(Shared { pool, clock, waiting, ahead }) })
     }
 }
