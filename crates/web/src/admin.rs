@@ -1,4 +1,4 @@
-//! Orders that concern the whole house: reconcile, check, export and import, rotate keys, back up.
+//! Orders that concern the whole house: reconcile, check, export and import, keys, back up.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -55,9 +55,29 @@ pub(crate) async fn check(_operator: Operator, State(edge): Shared, uri: Uri) ->
     Ok(shown(&edge.visa.check().await?))
 }
 
+pub(crate) async fn keys(_operator: Operator, State(edge): Shared, uri: Uri) -> Answer {
+    nothing_asked(&uri)?;
+    Ok(shown(&edge.visa.keys_standing().await.map_err(Refused::from)?))
+}
+
 pub(crate) async fn rotate_keys(operator: Operator, State(edge): Shared, uri: Uri) -> Answer {
     nothing_asked(&uri)?;
     Ok(shown(&edge.visa.rotate_keys(&operator.name).await?))
+}
+
+pub(crate) async fn announce_key(operator: Operator, State(edge): Shared, uri: Uri) -> Answer {
+    nothing_asked(&uri)?;
+    Ok(shown(&edge.visa.announce_key(&operator.name).await?))
+}
+
+pub(crate) async fn activate_key(operator: Operator, State(edge): Shared, uri: Uri) -> Answer {
+    nothing_asked(&uri)?;
+    Ok(shown(&edge.visa.activate_key(&operator.name).await?))
+}
+
+pub(crate) async fn withdraw_key(operator: Operator, State(edge): Shared, uri: Uri) -> Answer {
+    nothing_asked(&uri)?;
+    Ok(shown(&edge.visa.withdraw_key(&operator.name).await?))
 }
 
 pub(crate) async fn backup(operator: Operator, State(edge): Shared, request: Request) -> Answer {

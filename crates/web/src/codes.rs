@@ -119,6 +119,8 @@ table! {
         "try again after the time in Retry-After";
     KEYS_UNUSABLE 503 "The signing keys can't be used" "签名密钥不可用"
         "an operator runs `onceseal keys` and restores the keys from a backup";
+    KEYS_STATE 409 "The keys' state does not allow this" "密钥的当前状态不允许该操作"
+        "look at keys and servers with `onceseal keys status`";
     // Operators.
     AUTH_MISSING_BEARER 401 "An operator token is needed" "需要操作员令牌"
         "send `Authorization: Bearer` with a token from `onceseal token issue`";

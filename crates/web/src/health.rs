@@ -117,6 +117,10 @@ async fn reasons(edge: &Edge) -> Map<String, Json> {
             "the store can't take writes".to_owned()
         })
     };
+    let keys = edge.visa.keys().active().map(drop).map_err(ToString::to_string);
+    if let Err(cause) = keys {
+        reasons.insert("keys".into(), cause.into());
+    }
     let checks = edge.checks.iter().map(|check| (check.name, (check.run)()));
     let store: (_, BoxFuture<'static, _>) = ("store", Box::pin(store));
     // All at once, so that one slow check can't hide another.

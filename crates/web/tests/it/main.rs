@@ -9,6 +9,7 @@ mod client;
 mod delivery;
 mod health;
 mod house;
+mod keys;
 mod only_sqlite;
 mod operators;
 mod pages;
