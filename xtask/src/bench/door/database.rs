@@ -49,10 +49,13 @@ impl Database {
     /// # Errors
     /// PostgreSQL is missing or doesn't start, or a schema is refused.
     pub(super) fn start() -> Result<Self> {
-        let settings = SETTINGS.map(|(name, value)| (name, value.to_owned())).to_vec();
-        let within = Some(crate::bench::scratch_folder()?);
-        let database =
-            Self { server: Postgres::launch(&Options { within, settings, ..Options::default() })? };
+        let folder = crate::bench::scratch_folder()?;
+        let logins = folder.join("pg_hba.conf");
+        std::fs::write(&logins, LOGINS)?;
+        let mut settings = SETTINGS.map(|(name, value)| (name, value.to_owned())).to_vec();
+        settings.push(("hba_file", logins.to_string_lossy().into_owned()));
+        let options = Options { within: Some(folder), settings, ..Options::default() };
+        let database = Self { server: Postgres::launch(&options)? };
         let door = database.server.create(Template::Door.name())?;
         let status =
             Command::new(super::ours::program()?).arg("schema").env(super::ours::URL, &door).status()?;
