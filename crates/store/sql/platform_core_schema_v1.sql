@@ -109,11 +109,11 @@ create table if not exists billing_accounts (
   created_at {time} not null,
   updated_at {time} not null,
   unique (owner_type, owner_id, account_code, currency_code),
-  check ((owner_type = 'platform') = (balance is null)),
+  constraint billing_balance_cached check ((owner_type = 'platform') = (balance is null)),
   -- Also what INV-SET-002 falls back on.
-  check (balance is null or balance >= 0),
-  constraint account_owner_id check ((owner_type = 'platform') = (owner_id = 0)),
-  constraint account_owner_fits check (owner_type = case
+  constraint billing_balance_not_negative check (balance >= 0),
+  constraint billing_owner_id check ((owner_type = 'platform') = (owner_id = 0)),
+  constraint billing_owner_fits check (owner_type = case
     when account_code = 'buyer_prepaid' then 'buyer'
     when account_code = 'order_escrow' then 'order'
     when account_code in ('supplier_pending', 'supplier_available', 'supplier_frozen', 'supplier_receivable')

@@ -5,3 +5,4 @@ mod reads;
 mod schema;
 mod standing;
 mod statements;
+mod supply_schema;
