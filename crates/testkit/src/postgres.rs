@@ -59,10 +59,23 @@ pub fn beside(folder: &Path) -> Option<Database> {
         return Some(database(&server, &name));
     }
     let made = fresh()?;
-    let name = made.direct.rsplit('/').next().and_then(|tail| tail.split('?').next()).unwrap_or_default();
+    let name = name(&made.direct);
     std::fs::create_dir_all(folder).unwrap_or_else(|cause| panic!("{}: {cause}", folder.display()));
     std::fs::write(&note, name).unwrap_or_else(|cause| panic!("{}: {cause}", note.display()));
     Some(made)
+}
+
+/// Gives `copy` a database of its own that is like the one of `folder`, if the suite runs on PostgreSQL.
+/// Nobody may be connected to that one.
+///
+/// # Panics
+/// As [`beside`].
+pub fn copy_beside(folder: &Path, copy: &Path) {
+    let (Some(from), Some(to)) = (beside(folder), beside(copy)) else { return };
+    let Ok(server) = std::env::var(SERVER) else { return };
+    let (from, to) = (name(&from.direct), name(&to.direct));
+    execute(&server, &format!("drop database {to}"));
+    execute(&server, &format!("create database {to} template {from}"));
 }
 
 /// Runs statements without parameters, on a thread of its own: for tests with and without a runtime.
@@ -114,6 +127,10 @@ fn database(server: &str, name: &str) -> Database {
         },
     );
     Database { url, pooled: pooler.is_some(), direct }
+}
+
+fn name(url: &str) -> &str {
+    url.rsplit('/').next().and_then(|tail| tail.split('?').next()).unwrap_or_default()
 }
 
 /// `scheme://authority/name?options` with another authority and name.

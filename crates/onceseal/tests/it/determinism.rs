@@ -57,6 +57,7 @@ fn copied(from: &Home, order: Order) -> Home {
     let home = Home::new();
     std::fs::remove_dir_all(home.path("data")).unwrap();
     copy(&from.path("data"), &home.path("data"), order);
+    testkit::postgres::copy_beside(&from.path(""), &home.path(""));
     home
 }
 
@@ -114,7 +115,8 @@ fn umask_working_directory_and_folder_order_change_no_byte() {
         let files = built_with(&first, Order::Reversed, |command| {
             let mut masked = Command::new("sh");
             masked.arg("-c").arg(script).arg(command.get_program()).args(command.get_args());
-            masked.env(PUBLIC_URL.0, PUBLIC_URL.1).current_dir(command.get_current_dir().unwrap());
+            masked.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+            masked.current_dir(command.get_current_dir().unwrap());
             *command = masked;
         });
         assert!(files == reference, "umask {mask} and another folder order give other bytes");
