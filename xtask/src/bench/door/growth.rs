@@ -15,18 +15,37 @@ const CLIENTS: [usize; 2] = [8, 32];
 /// Each subject's numbers begin so far from the next one's: they share a database.
 const APART: u64 = 1 << 40;
 
-/// Finished records, as many as are missing; their keys are spread like the loads', and the indexes are
-/// made anew, which is quicker and leaves them as full as PostgreSQL makes them.
-const FILL: &str = "set session_replication_role = replica;
-drop index uq_bench_records_key;
+/// Records inserted between two checkpoints: more would only fill the disk with the log.
+const BATCH: u64 = 1_000_000;
+
+/// Finished records, numbered from and to; their keys are spread like the loads'. Without the index, which is
+/// made anew afterwards: quicker, and as full as PostgreSQL makes it.
+const FILL: &str = r#"set session_replication_role = replica;
+drop index if exists uq_bench_records_key;
 insert into bench_records (tenant_id, key, account_id, amount, status, fingerprint, attempt_no, response_code, response_body, expires_at, created_at, updated_at)
 select 1, (1000000000000000000 + (hashint8extended(n, 7) & 4611686018427387903))::text, 100000 + n % 100000, 100,
   'succeeded', sha256(int8send(n)), 1, 200,
-  '{\"status\":\"succeeded\",\"transfer\":\"1000000000000000000\",\"account\":100000,\"amount\":100}', now() + interval '1 day', now(), now()
-from generate_series((select count(*) from bench_records) + 1, $STORED) as n;
-create unique index uq_bench_records_key on bench_records (tenant_id, key);
+  '{"status":"succeeded","transfer":"1000000000000000000","account":100000,"amount":100}', now() + interval '1 day', now(), now()
+from generate_series($FROM, $TO) as n;
+checkpoint;"#;
+
+const INDEX: &str =
+    "create unique index if not exists uq_bench_records_key on bench_records (tenant_id, key);
 vacuum (analyze) bench_records;
 checkpoint;";
+
+/// Adds what is missing to so many stored keys.
+fn fill(database: &Database, name: &str, stored: u64) -> Result<()> {
+    let count = database.ask(name, "select count(*) from bench_records")?;
+    let mut from = count.parse::<u64>()? + 1;
+    while from <= stored {
+        let to = stored.min(from + BATCH - 1);
+        let sql = FILL.replace("$FROM", &from.to_string()).replace("$TO", &to.to_string());
+        database.ask(name, &sql)?;
+        from = to + 1;
+    }
+    database.ask(name, INDEX).map(drop)
+}
 
 /// Measures all subjects on the door's schema at each number of stored keys, `rounds` times.
 ///
@@ -57,7 +76,7 @@ pub(super) fn measured(
     }
     for &stored in stored {
         eprintln!("{stored} stored keys: filling");
-        database.ask(&grown, &FILL.replace("$STORED", &stored.to_string()))?;
+        fill(database, &grown, stored)?;
         for (subject, started) in &mut started {
             for clients in CLIENTS {
                 eprintln!("{stored} stored keys: {}, {clients} clients", subject.name);

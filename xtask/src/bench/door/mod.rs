@@ -24,8 +24,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
 
-use self::database::Database;
-use self::subject::{Kind, Place, Subject};
+use self::database::{Database, Template};
+use self::subject::{Kind, Place, Sample, Subject};
 use self::table::{Named, Row};
 use super::disk::Speed;
 
@@ -162,23 +162,17 @@ impl Door {
         if self.parts.contains(&Part::Rates) {
             self.rates(&database, subjects, speed)?;
         }
-        let served = || subjects.iter().filter(|it| it.takes_transfers());
+        let served: Vec<&Subject> = subjects.iter().filter(|it| it.takes_transfers()).collect();
         if self.parts.contains(&Part::SameKey) {
-            let mut lines = Vec::new();
-            for subject in served() {
-                eprintln!("{}: one key at once", subject.name);
-                let mut started = subject.serve(&Place::new(&database, speed, subject.name)?)?;
-                lines.push(Named { name: subject.name, it: same::sent(&mut started, self.trials)? });
-            }
+            let lines = each(&served, (&database, speed), |subject, place| {
+                same::sent(&mut subject.serve(place)?, self.trials)
+            })?;
             println!("### One key, 32 sends at once, {} times\n\n{}", self.trials, table::same(&lines));
         }
         if self.parts.contains(&Part::Kill) {
-            let mut lines = Vec::new();
-            for subject in served() {
-                eprintln!("{}: killed", subject.name);
-                let mut started = subject.serve(&Place::new(&database, speed, subject.name)?)?;
-                lines.push(Named { name: subject.name, it: kill::killed(&mut started, self.kills)? });
-            }
+            let lines = each(&served, (&database, speed), |subject, place| {
+                kill::killed(&mut subject.serve(place)?, self.kills)
+            })?;
             println!("### Killed in mid-work, 32 clients, {} times\n\n{}", self.kills, table::kill(&lines));
         }
         if self.parts.contains(&Part::Growth) && speed == Speed::Native {
@@ -190,25 +184,24 @@ impl Door {
     }
 
     fn rates(&self, database: &Database, subjects: &[Subject], speed: Speed) -> Result<()> {
+        let subjects: Vec<&Subject> = subjects.iter().collect();
+        let time = Duration::from_secs(self.seconds);
         let mut first: Vec<Row> = Vec::new();
         for kind in [Kind::First, Kind::Repeat] {
             let row =
-                |clients, subject: &Subject| Row { clients, subject: subject.name, samples: Vec::new() };
+                |clients, subject: &&Subject| Row { clients, subject: subject.name, samples: Vec::new() };
             let mut rows: Vec<Row> =
                 self.clients.iter().flat_map(|&n| subjects.iter().map(move |it| row(n, it))).collect();
             let mut syncs = Vec::new();
             for round in 1..=self.rounds {
+                eprintln!("{}, {}: round {round}", speed.title(), kind.title());
                 syncs.push(speed.syncs_per_second()?);
-                for subject in subjects {
-                    eprintln!("{}, {}: round {round}, {}", speed.title(), kind.title(), subject.name);
-                    let mut started = subject.start(&Place::new(database, speed, subject.name)?)?;
-                    for row in rows.iter_mut().filter(|it| it.subject == subject.name) {
-                        row.samples.push(started.measure(
-                            kind,
-                            row.clients,
-                            Duration::from_secs(self.seconds),
-                        )?);
-                    }
+                let samples = each(&subjects, (database, speed), |subject, place| {
+                    let mut started = subject.start(place)?;
+                    self.clients.iter().map(|&n| Ok((n, started.measure(kind, n, time)?))).collect()
+                })?;
+                for Named { name, it } in samples {
+                    add(&mut rows, name, it);
                 }
             }
             println!(
@@ -221,6 +214,37 @@ impl Door {
         }
         Ok(())
     }
+}
+
+/// Adds the samples that one round has of a subject, by clients.
+fn add(rows: &mut [Row], name: &str, samples: Vec<(usize, Sample)>) {
+    for (clients, sample) in samples {
+        let row = rows.iter_mut().find(|it| it.subject == name && it.clients == clients);
+        row.into_iter().for_each(|it| it.samples.push(sample));
+    }
+}
+
+/// Does one thing with each subject, each in a place of its own, and gives the results by name. A peer that
+/// fails is told and left out; what is ours has to work.
+fn each<T>(
+    subjects: &[&Subject],
+    (database, speed): (&Database, Speed),
+    mut act: impl FnMut(&Subject, &Place<'_>) -> Result<T>,
+) -> Result<Vec<Named<T>>> {
+    let mut results = Vec::new();
+    for &subject in subjects {
+        eprintln!("  {}", subject.name);
+        let place = Place::new(database, speed, subject.name)?;
+        match act(subject, &place) {
+            Ok(it) => results.push(Named { name: subject.name, it }),
+            Err(error) if subject.template == Template::Peer => {
+                println!("{}: left out of the next table: {error:#}\n", subject.name);
+            }
+            Err(error) => return Err(error.context(subject.name)),
+        }
+        place.clear()?;
+    }
+    Ok(results)
 }
 
 const fn name(speed: Speed) -> &'static str {

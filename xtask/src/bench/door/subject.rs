@@ -89,6 +89,17 @@ impl<'d> Place<'d> {
     }
 }
 
+impl Place<'_> {
+    /// Frees what its subject took, once that has ended: a run has hundreds of databases.
+    ///
+    /// # Errors
+    /// As `psql` says, such as when somebody uses the database still.
+    pub(super) fn clear(self) -> Result<()> {
+        self.database.remove(&self.name)?;
+        std::fs::remove_dir_all(&self.folder).context("a subject's folder can't be removed")
+    }
+}
+
 /// How a subject runs.
 pub(super) enum Way {
     /// pgbench with one form of the door's statements.
