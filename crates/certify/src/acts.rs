@@ -68,6 +68,7 @@ impl Refused {
             Self::Ambiguous { .. } => "EVENT_AMBIGUOUS",
             Self::State { .. } => "EVENT_STATE",
             Self::Input(_) => "INPUT_INVALID",
+            Self::Failure(Failure::Store(store::Error::Fenced)) => "STORE_FENCED",
             Self::Failure(_) => "STORE_UNAVAILABLE",
             Self::Keys(cause) => cause.code(),
         }

@@ -7,7 +7,7 @@
 //! transaction), [`intake`] (a delivery from the first byte to the answer), [`buffer`] (repeats
 //! answered from memory, off by default), [`delivery`] (a certificate's file given out), [`audit`] (every arrival, every state), [`recovery`] (what a crash left; `orphans`, `adopt`: files
 //! without a record), [`acts`] (what only a person may do), [`ledgerfile`] (processed.jsonl) and `import` (another installation's), [`plain`] (whose references are plain), `check` (the
-//! store against itself).
+//! store against itself), `fence` (the end of all writing, for a move).
 //!
 //! Not here: HTTP, configuration files, the sending of announcements (crate `relay`).
 
@@ -33,6 +33,7 @@ mod adopt;
 mod check;
 mod command;
 mod erase;
+mod fence;
 mod import;
 mod orphans;
 mod rows;

@@ -330,6 +330,8 @@ async fn worker(visa: Arc<AuditVisa>, stopping: Arc<(AtomicBool, Notify)>, every
     let mut first = true;
     loop {
         let done = match work {
+            // The store moves elsewhere: what is to be recovered is recovered there.
+            _ if visa.door.store().is_closed() => Ok(()),
             Work::Sync(age) => drain(&visa, age).await,
             Work::Sweep => sweep(&visa, first).await,
             Work::Keys => visa.tend_keys().await.map_err(Refused::from),

@@ -181,6 +181,10 @@ impl Relay {
     /// One round of one channel.
     pub(crate) async fn round(&self, index: usize) -> Result<Turn, Failure> {
         let Some(road) = self.roads.get(index) else { return Ok(Turn::default()) };
+        if self.door.store().is_closed() {
+            // What is being sent gets its mark; nothing new is begun.
+            return Ok(Turn::default());
+        }
         let now = self.clock.now();
         let permits = road.lane.lock().permits(now).min(LOOK_MAX);
         let limit = permits.max(LOOK_MIN);

@@ -1,4 +1,4 @@
-//! Orders that concern the whole house: reconcile, check, export and import, keys, back up.
+//! Orders that concern the whole house: reconcile, check, export and import, keys, back up, fence.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -78,6 +78,16 @@ pub(crate) async fn activate_key(operator: Operator, State(edge): Shared, uri: U
 pub(crate) async fn withdraw_key(operator: Operator, State(edge): Shared, uri: Uri) -> Answer {
     nothing_asked(&uri)?;
     Ok(shown(&edge.visa.withdraw_key(&operator.name).await?))
+}
+
+pub(crate) async fn fence(operator: Operator, State(edge): Shared, uri: Uri) -> Answer {
+    nothing_asked(&uri)?;
+    Ok(shown(&edge.visa.fence(&operator.name).await?))
+}
+
+pub(crate) async fn lift_fence(operator: Operator, State(edge): Shared, uri: Uri) -> Answer {
+    nothing_asked(&uri)?;
+    Ok(shown(&edge.visa.lift_fence(&operator.name).await?))
 }
 
 pub(crate) async fn backup(operator: Operator, State(edge): Shared, request: Request) -> Answer {

@@ -104,6 +104,8 @@ table! {
         "send the same delivery again later; an operator runs `onceseal inspect` and `onceseal reconcile`";
     STORE_UNAVAILABLE 503 "The store can't be used just now" "存储暂不可用"
         "try again after the time in Retry-After; nothing was acknowledged";
+    STORE_FENCED 503 "This installation moves to another database" "该实例正在迁移到另一数据库"
+        "send the same delivery again after the time in Retry-After; nothing was acknowledged";
     ANSWER_TIMEOUT 503 "The answer took too long" "处理超时"
         "send the same delivery again after the time in Retry-After; what was begun is finished and then found";
     INTERNAL_ERROR 500 "The server made a mistake" "服务器内部错误"

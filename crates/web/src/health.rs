@@ -13,6 +13,7 @@ use certify::shelf::{Form, Shelf};
 use futures::future::BoxFuture;
 use serde_json::{Map, Value as Json, json};
 use store::Store;
+use store::migration::{Chain, missing};
 
 use crate::codes::ROUTE_UNKNOWN;
 use crate::edge::Edge;
@@ -46,6 +47,19 @@ impl Check {
                 Ok(())
             };
             Box::pin(std::future::ready(verdict))
+        })
+    }
+
+    /// Is the schema still one that this program may serve with? A newer program may have brought it up.
+    #[must_use]
+    pub fn schema(store: Store, chains: &[Chain]) -> Self {
+        let chains = store.chains(chains);
+        Self::new("schema", move || {
+            let (store, chains) = (store.clone(), chains.clone());
+            Box::pin(async move {
+                let registered = store.registered().await.map_err(|_| "it can't be read".to_owned())?;
+                missing(&chains, registered).map(drop).map_err(|cause| cause.to_string())
+            })
         })
     }
 
@@ -113,6 +127,9 @@ async fn reasons(edge: &Edge) -> Map<String, Json> {
     let store = async move {
         let done = door.maintain("ready", Vec::new(), |_, _| Ok((Vec::new(), ()))).await;
         done.map(drop).map_err(|failure| {
+            if let door::Failure::Store(fenced @ store::Error::Fenced) = &failure {
+                return fenced.to_string();
+            }
             tracing::warn!(%failure, "store_not_ready");
             "the store can't take writes".to_owned()
         })

@@ -83,6 +83,8 @@ fn orders() -> Router<Arc<Edge>> {
         .route("/keys/activate", post(admin::activate_key))
         .route("/keys/withdraw", post(admin::withdraw_key))
         .route("/backup", post(admin::backup))
+        .route("/fence", post(admin::fence))
+        .route("/fence/lift", post(admin::lift_fence))
         .route("/tokens", get(operator::tokens).post(operator::issue))
         .route("/tokens/{name}/revoke", post(operator::revoke))
 }

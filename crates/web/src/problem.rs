@@ -159,6 +159,9 @@ impl From<certify::acts::Refused> for Problem {
 
 impl From<store::Error> for Problem {
     fn from(error: store::Error) -> Self {
+        if error == store::Error::Fenced {
+            return Self::new(crate::codes::STORE_FENCED);
+        }
         tracing::error!(%error, "store_unavailable");
         Self::new(crate::codes::STORE_UNAVAILABLE)
     }
@@ -166,6 +169,9 @@ impl From<store::Error> for Problem {
 
 impl From<door::Failure> for Problem {
     fn from(failure: door::Failure) -> Self {
+        if let door::Failure::Store(error @ store::Error::Fenced) = failure {
+            return error.into();
+        }
         tracing::error!(%failure, "store_unavailable");
         Self::new(crate::codes::STORE_UNAVAILABLE)
     }

@@ -14,7 +14,7 @@ use source::ReplyStyle;
 
 use crate::arrival::Arrived;
 use crate::body;
-use crate::codes::{ANSWER_TIMEOUT, CONTENT_TYPE_UNSUPPORTED, INTERNAL_ERROR, SOURCE_UNKNOWN};
+use crate::codes::{ANSWER_TIMEOUT, CONTENT_TYPE_UNSUPPORTED, INTERNAL_ERROR, SOURCE_UNKNOWN, STORE_FENCED};
 use crate::edge::Edge;
 use crate::problem::{PROBLEM_JSON, Problem, seconds};
 
@@ -50,6 +50,10 @@ async fn deliver(
     request: Request,
     arrived: Arrived,
 ) -> Result<Reply, Problem> {
+    // Before anything is read: what is answered from memory would never be written down.
+    if edge.visa.door().store().is_closed() {
+        return Err(Problem::new(STORE_FENCED));
+    }
     let (parts, content) = request.into_parts();
     body::unencoded(&parts.headers)?;
     content_type(&parts.headers)?;

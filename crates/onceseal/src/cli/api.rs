@@ -150,7 +150,11 @@ impl Api {
         Self::local(&loaded).await
     }
 
-    async fn local(loaded: &Loaded) -> Result<Self, Stop> {
+    /// The folder itself, in this process.
+    ///
+    /// # Errors
+    /// It can't be opened.
+    pub async fn local(loaded: &Loaded) -> Result<Self, Stop> {
         let config = &loaded.config;
         let url = public_url(config, &format!("http://{}", config.server.listen));
         // Whoever looks at events needs no secret of a sender.

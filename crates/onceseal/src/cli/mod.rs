@@ -7,6 +7,7 @@ pub mod backup;
 pub mod check;
 pub mod completions;
 pub mod config;
+pub mod copy;
 pub mod demo;
 pub mod erase;
 pub mod export;
@@ -16,6 +17,7 @@ pub mod init;
 pub mod inspect;
 pub mod keys;
 pub mod list;
+pub mod migrate;
 pub mod out;
 pub mod progress;
 pub mod reconcile;
@@ -144,6 +146,10 @@ pub enum Command {
     Backup(backup::Backup),
     /// Put a backup in the database's place
     Restore(restore::Restore),
+    /// Move a living installation to a PostgreSQL database
+    Copy(copy::Copy),
+    /// How the database's schema stands, and bringing it up: status, up
+    Migrate(migrate::Migrate),
     /// Anchor keys: list, rotate, backup, restore
     Keys(keys::Keys),
     /// The effective configuration: show, check
@@ -202,6 +208,8 @@ async fn run(cli: Cli, out: Out) -> Ended {
         Command::Import(args) => args.run(globals, out).await,
         Command::Backup(args) => args.run(globals, out).await,
         Command::Restore(args) => args.run(globals, out).await,
+        Command::Copy(args) => args.run(globals, out).await,
+        Command::Migrate(args) => args.run(globals, out).await,
         Command::Keys(args) => args.run(globals, out).await,
         Command::Config(args) => args.run(globals, out),
         Command::Token(args) => args.run(globals, out).await,

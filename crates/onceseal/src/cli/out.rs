@@ -61,6 +61,14 @@ impl From<std::io::Error> for Stop {
     }
 }
 
+impl From<store::Error> for Stop {
+    fn from(cause: store::Error) -> Self {
+        let text = cause.to_string();
+        let in_use = text.contains("another server uses this data folder");
+        Self::new(if in_use { Exit::Server } else { Exit::Failed }, text)
+    }
+}
+
 /// What a command gives.
 pub type Ended = Result<Exit, Stop>;
 

@@ -22,6 +22,17 @@ pub fn bar(title: &'static str, length: u64) -> ProgressBar {
     }
 }
 
+/// A sign of life whose message changes; hidden where standard error is no terminal.
+#[must_use]
+pub fn spinner(title: &'static str) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let spinner = ProgressBar::new_spinner().with_message(title);
+    spinner.enable_steady_tick(TICK);
+    spinner
+}
+
 /// Shows that something is going on while a future runs.
 pub async fn during<F: Future>(title: &'static str, work: F) -> F::Output {
     if !std::io::stderr().is_terminal() {

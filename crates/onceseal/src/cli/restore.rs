@@ -10,12 +10,12 @@ use clap::Args;
 use kernel::Clock as _;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
-use store::migration::{CERTIFY, CORE};
 
 use super::Globals;
 use super::out::{Ended, Exit, Out, Stop};
 use super::progress;
 use crate::random::SystemClock;
+use crate::wiring::CHAINS;
 
 /// What every SQLite file begins with.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
@@ -109,7 +109,7 @@ async fn check(from: &Path, aside: &Path) -> Result<(), Stop> {
     copy(from, &folder.join(store::FILE))?;
     let problem = |text: String| Stop::new(Exit::Problems, format!("{}: {text}", from.display()));
     let settings = store::Settings::Sqlite(store::Sqlite { readers: 1, ..store::Sqlite::new(&folder) });
-    let opened = store::Store::open(&settings, &[CORE, CERTIFY], Arc::new(SystemClock))
+    let opened = store::Store::open(&settings, &CHAINS, Arc::new(SystemClock))
         .await
         .map_err(|cause| problem(cause.to_string()))?;
     let found = progress::during("checking the backup", opened.integrity()).await;

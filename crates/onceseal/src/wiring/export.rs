@@ -93,7 +93,8 @@ async fn follow(
 
 /// Until nothing is left, or the file can't be written just now.
 async fn append(visa: &AuditVisa, file: &ProcessedFile) {
-    loop {
+    // Without its mark, each look would write the same lines again.
+    while !visa.door().store().is_closed() {
         match visa.append_export(file).await {
             Ok(0) => return,
             Ok(lines) => tracing::debug!(lines, "export_written"),

@@ -24,7 +24,7 @@ use ipnet::IpNet;
 use kernel::Clock;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use secrecy::SecretString;
-use store::migration::{CERTIFY, CORE};
+use store::migration::{CERTIFY, CORE, Chain};
 use web::health::Check;
 use web::token::{Token, Tokens};
 
@@ -33,6 +33,9 @@ use crate::config::secret::Layout;
 use crate::config::settings::PostgresMode;
 use crate::config::{Config, Loaded};
 use crate::random::{OsRandom, StoreClock, SystemClock};
+
+/// The schema that this program works with.
+pub const CHAINS: [Chain; 2] = [CORE, CERTIFY];
 
 /// Folder of the certificates' files, inside the data folder.
 pub const DELIVERIES: &str = "deliveries";
@@ -88,7 +91,7 @@ impl House {
                 (Some(claim), Some(node::name(folder)?))
             }
         };
-        let store = store::Store::open(&settings, &[CORE, CERTIFY], Arc::clone(&clock))
+        let store = store::Store::open(&settings, &CHAINS, Arc::clone(&clock))
             .await
             .map_err(|cause| cause.to_string())?;
         let clock: Arc<dyn Clock> = Arc::new(StoreClock { machine: clock, store: store.clone() });
@@ -132,6 +135,7 @@ impl House {
         let mut checks = vec![deliveries(&self.shelf)];
         let store = self.visa.door().store().clone();
         if store.is_shared() {
+            checks.push(Check::schema(store.clone(), &CHAINS));
             checks.push(Check::clock(store, config.postgres.clock_limit.0));
         }
         checks

@@ -1,0 +1,196 @@
+//! A living installation becomes a database of many nodes, and nobody who was answered notices.
+
+use std::collections::BTreeMap;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::Value as Json;
+use testkit::postgres;
+
+use super::moving::Moving;
+use crate::home::Ran;
+
+fn report(ran: &Ran) -> Json {
+    assert_eq!(ran.code(), 0, "{}", ran.all());
+    serde_json::from_str(&ran.out()).unwrap()
+}
+
+/// Sends events until they are turned away for the fence; gives the results that were answered.
+fn living(moving: &Moving, stop: &AtomicBool) -> BTreeMap<String, String> {
+    let mut answered = BTreeMap::new();
+    for n in 0.. {
+        let id = format!("evt_living{n}");
+        match moving.sent(&id) {
+            (status, Some(hash)) if status == "processed" => answered.insert(id, hash),
+            (code, None) if code == "STORE_FENCED" => break,
+            other => panic!("{other:?}"),
+        };
+        assert!(!stop.load(Ordering::SeqCst), "the fence never came");
+    }
+    answered
+}
+
+#[test]
+fn what_was_answered_before_and_during_the_move_is_found_after_it() {
+    let moving = Moving::new();
+    let server = moving.serve();
+    for n in 0..3 {
+        assert_eq!(moving.run(&["send", "sample:refund-full", "--id", &format!("evt_early{n}")]).code(), 0);
+    }
+    let stop = AtomicBool::new(false);
+    let (answered, copied) = std::thread::scope(|scope| {
+        let living = scope.spawn(|| living(&moving, &stop));
+        let copied = moving.copied(&[]);
+        stop.store(copied.code() != 0, Ordering::SeqCst);
+        (living.join().unwrap(), copied)
+    });
+    let report = report(&copied);
+    assert_eq!(report["finished"], true);
+    assert!(report["tables"].as_array().unwrap().iter().all(|table| table["agrees"] == true), "{report}");
+    assert!(!answered.is_empty());
+    assert_eq!(server.stop(), 0);
+    let home = &moving.home;
+    let _server = home.serve();
+    for (id, hash) in &answered {
+        let again = home.json(&["send", "sample:checkout-paid", "--id", id]);
+        let answer = &again[0]["answer"];
+        assert_eq!(
+            (&answer["status"], answer["run_hash"].as_str()),
+            (&"duplicate_reused".into(), Some(hash.as_str())),
+            "{id}"
+        );
+    }
+    let fresh = home.json(&["send", "sample:checkout-paid", "--id", "evt_fresh"]);
+    assert_eq!(fresh[0]["answer"]["status"], "processed");
+    assert_eq!(home.json(&["check"])["problems"], 0);
+    let lines = home.run(&["export"]).out().lines().count();
+    assert_eq!(lines, answered.len() + 1);
+}
+
+#[test]
+fn announcements_go_on_on_the_other_side() {
+    let moving = Moving::new();
+    // Nobody sends what no channel is configured for.
+    let announce = [
+        "--set",
+        "announce.channels=[\"telegram\"]",
+        "--set",
+        "announce.telegram={ token = { file = \"secrets/stripe\" }, chat_id = 1, base_url = \"http://127.0.0.1:9\" }",
+    ];
+    let serve = [&["serve", "--listen", "127.0.0.1:0"][..], &announce].concat();
+    let server = moving.home.serve_with(moving.command(&serve));
+    assert_eq!(moving.sent("evt_told").0, "processed");
+    report(&moving.copied(&[]));
+    server.stop();
+    let waiting = "select status || ' ' || destination from outbox_deliveries";
+    let waiting = postgres::rows(&moving.database.direct, waiting);
+    assert!(matches!(waiting.as_slice(), [one] if one.ends_with(" telegram")), "{waiting:?}");
+    let server = moving.home.serve_with(moving.home.command(&serve));
+    let tried =
+        "select status from outbox_deliveries where attempt > 1 or status not in ('pending', 'sending')";
+    while postgres::rows(&moving.database.direct, tried).is_empty() {
+        std::thread::yield_now();
+    }
+    server.stop();
+}
+
+#[test]
+fn a_copy_that_is_killed_at_any_moment_is_taken_up_again() {
+    let moving = Moving::new();
+    let server = moving.serve();
+    for n in 0..40 {
+        assert_eq!(moving.sent(&format!("evt_{n}")).0, "processed");
+    }
+    let direct = &moving.database.direct;
+    let is = |sql: &str| postgres::rows(direct, sql) == ["t"];
+    let marked = "select to_regclass('copy_mark') is not null";
+    let mut killed = 0;
+    for table in ["copy_mark", "audit_events", "certify_events", "certify_search", "certify_keys"] {
+        let mut child = moving.copy(&moving.database, &[]);
+        let mut child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let begun = format!("select exists(select 1 from {table})");
+        while child.try_wait().unwrap().is_none() && !(is(marked) && is(&begun)) {}
+        let _ = child.kill();
+        child.wait().unwrap();
+        if is("select exists(select 1 from copy_mark where finished_at is null)") {
+            killed += 1;
+            let ran = moving.home.run(&["status", "--data", "another"]);
+            assert!(ran.code() == 1 && ran.error().contains("not finished"), "{}", ran.all());
+        }
+    }
+    assert!(killed > 0, "no kill came before the end");
+    report(&moving.copied(&[]));
+    assert_eq!(report(&moving.copied(&[]))["finished"], true);
+    server.stop();
+    let _server = moving.home.serve();
+    assert_eq!(moving.home.json(&["check"])["problems"], 0);
+    assert_eq!(moving.home.json(&["check"])["events"], 40);
+}
+
+#[test]
+fn a_fenced_server_still_gives_certificates_out_and_may_be_taken_back() {
+    let moving = Moving::new();
+    let server = moving.serve();
+    assert_eq!(moving.sent("evt_one").0, "processed");
+    report(&moving.copied(&["--rehearse"]));
+    assert_eq!(moving.sent("evt_two").0, "processed", "a rehearsal touches nothing");
+    report(&moving.copied(&[]));
+    assert_eq!(moving.sent("evt_three").0, "STORE_FENCED");
+    let shown = moving.json(&["show", "evt_one"]);
+    let text = page(shown["html_url"].as_str().unwrap());
+    assert!(text.contains("evt_one"));
+    server.stop();
+    let ran = moving.run(&["serve", "--listen", "127.0.0.1:0"]);
+    assert!(ran.code() == 1 && ran.error().contains("fenced"), "{}", ran.all());
+    moving.json(&["copy", "--unfence"]);
+    let server = moving.serve();
+    assert_eq!(moving.sent("evt_three").0, "processed");
+    let late = moving.copied(&[]);
+    assert!(late.code() == 3 && late.error().contains("fence was lifted"), "{}", late.all());
+    server.stop();
+}
+
+#[test]
+fn where_no_server_runs_the_command_fences_the_folder_itself() {
+    let moving = Moving::new();
+    let server = moving.serve();
+    assert_eq!(moving.sent("evt_one").0, "processed");
+    server.stop();
+    report(&moving.copied(&[]));
+    assert_eq!(moving.run(&["status"]).code(), 1);
+    moving.json(&["copy", "--unfence"]);
+    assert_eq!(moving.run(&["status"]).code(), 0);
+    assert_eq!(moving.json(&["check"])["problems"], 0);
+}
+
+#[test]
+fn what_can_not_be_copied_says_why_and_touches_nothing() {
+    let moving = Moving::new();
+    let nothing = moving.copied(&[]);
+    assert_eq!(nothing.code(), 6, "{}", nothing.all());
+    moving.serve().stop();
+    let strange = postgres::required();
+    postgres::execute(&strange.direct, "create table invoices (id int)");
+    let ran = Ran(moving.copy(&strange, &[]).output().unwrap());
+    assert!(ran.code() == 3 && ran.error().contains("invoices"), "{}", ran.all());
+    for (arguments, code) in [
+        (&["copy"][..], 2),
+        (&["copy", "--to", "mysql://a@b/c"], 2),
+        (&["copy", "--to", "postgres://a:b@c/d"], 2),
+        (&["copy", "--to", "postgres://a@b/c", "--unfence"], 2),
+        (&["copy", "--to", "postgres://a@b/c", "--server", "http://x"], 2),
+    ] {
+        assert_eq!(moving.run(arguments).code(), code, "{arguments:?}");
+    }
+    assert_eq!(moving.run(&["status"]).code(), 0, "the source is not fenced");
+}
+
+/// A page, by a client of its own.
+fn page(url: &str) -> String {
+    let rest = url.strip_prefix("http://").unwrap();
+    let (host, path) = rest.split_once('/').unwrap();
+    let mut stream = std::net::TcpStream::connect(host).unwrap();
+    let request = format!("GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    std::io::Write::write_all(&mut stream, request.as_bytes()).unwrap();
+    std::io::read_to_string(stream).unwrap()
+}
