@@ -36,22 +36,37 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    /// Submits without waiting for the answer.
+    /// Submits a command without waiting for its answer.
     pub(crate) fn submit(&self, world: &Arc<World>, door: &Door, put: Put, wait: Duration) {
-        let sent = Arc::clone(&self.sent);
+        let (process, key, payload) = (Arc::clone(&put.process), put.key.clone(), put.payload);
+        let (door, shared, life) = (door.clone(), Arc::clone(world), Arc::clone(&process));
+        self.send(world, &process, (key, payload), async move {
+            let (key, record) = (put.key.clone(), key_of(&put.key, put.payload));
+            let answer = door.submit(Submission { key: Some(record), command: put, wait }).await;
+            life.pass().await;
+            shared.tell(|| format!("{} {key} is told {}", life.name, shown(&answer)));
+            heard(&shared, &key, answer)
+        });
+    }
+
+    /// Sends something to a process and writes down what it is told.
+    pub(crate) fn send(
+        &self,
+        world: &Arc<World>,
+        process: &Arc<Process>,
+        (key, payload): (String, i64),
+        answer: impl Future<Output = history::Answer> + Send + 'static,
+    ) {
+        let (sent, shared, process) = (Arc::clone(&self.sent), Arc::clone(world), Arc::clone(process));
         let mut entries = self.sent.lock();
         let index = entries.len();
-        let (process, key, payload) = (Arc::clone(&put.process), put.key.clone(), put.payload);
-        world.tell(|| format!("{} submission {index} of {key} ({payload}), waits {wait:?}", process.name));
-        let (door, shared, life) = (door.clone(), Arc::clone(world), Arc::clone(&process));
+        world.tell(|| format!("{} submission {index} of {key} ({payload})", process.name));
         let started = world.tick();
         let task = tokio::spawn(async move {
-            let submission = Submission { key: Some(key_of(&put.key, put.payload)), command: put, wait };
-            let answer = door.submit(submission).await;
-            life.pass().await;
-            shared.tell(|| format!("{} submission {index} is told {}", life.name, shown(&answer)));
+            let answer = answer.await;
             if let Some(entry) = sent.lock().get_mut(index) {
-                entry.told = Some((shared.tick(), heard(&shared, &entry.key, answer)));
+                shared.tell(|| format!("submission {index} has its answer"));
+                entry.told = Some((shared.tick(), answer));
             }
         });
         let (started_at, task) = (world.now(), task.abort_handle());
@@ -121,7 +136,7 @@ fn heard(world: &World, key: &str, answer: Result<Answer, Failure>) -> history::
         Ok(Answer::InProgress { durable, .. }) => {
             if durable {
                 let sql = "select count(*) from sim_records where key = $1";
-                stands(world, key, "of a claim that is not kept", Query::new("told", sql, values![key]));
+                stands(world, key, "of a claim that is not kept", &Query::new("told", sql, values![key]));
             }
             history::Answer::InProgress
         }
@@ -137,8 +152,8 @@ fn heard(world: &World, key: &str, answer: Result<Answer, Failure>) -> history::
 }
 
 /// What a client is told stands on record at that moment.
-fn stands(world: &World, key: &str, what: &str, query: Query) {
-    let rows = world.read(&query);
+fn stands(world: &World, key: &str, what: &str, query: &Query) {
+    let rows = world.read(query);
     if !rows.is_ok_and(|rows| rows.first().is_some_and(|row| row.int(0) == Ok(1))) {
         world.find(format!("{key}: a client was told {what}"));
     }

@@ -1,13 +1,17 @@
 //! The end of a run: nothing goes wrong any more, all nodes are up, and everything is let finish within a
 //! bounded time.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use store::Query;
 
+use crate::client::Clients;
 use crate::domain::{LEASE, Put};
-use crate::node::kind_of;
+use crate::foreign::Foreign;
+use crate::node::{Node, kind_of};
 use crate::run::{Scene, pass};
+use crate::world::World;
 
 /// Longer than any session, any late commit and any wait of a submission but a crowd's.
 const SETTLED: Duration = Duration::from_secs(60);
@@ -22,17 +26,10 @@ const BETWEEN_TURNS: Duration = Duration::from_secs(7 * 3600);
 /// Lets everything finish; says what does not.
 pub(crate) async fn finish(scene: &mut Scene) {
     let world = scene.world.clone();
-    world.tell(|| "all is well from here on".into());
-    world.mishaps.lock().stop();
-    world.set_wire(1);
-    scene.foreign.fails(0);
-    for node in &scene.nodes {
-        node.process.set_machine(0);
-        node.process.resume();
-    }
-    settle(scene).await;
+    all_well(&world, &scene.foreign, scene.nodes.iter());
+    settle(&world, &scene.clients).await;
     let mut sweeps = 0;
-    while count(scene, OPEN) > 0 && sweeps < SWEEPS_MAX {
+    while count(&world, OPEN) > 0 && sweeps < SWEEPS_MAX {
         world.advance(LEASE);
         for node in &scene.nodes {
             node.recover(&world, &scene.foreign, &scene.kinds);
@@ -41,10 +38,40 @@ pub(crate) async fn finish(scene: &mut Scene) {
         sweeps += 1;
     }
     probe(scene).await;
+    deliver(&world, scene.nodes.iter()).await;
+    nothing_left(&world, OPEN, "records are open");
+    closed(&world);
+}
+
+/// Nothing goes wrong from here on.
+pub(crate) fn all_well<'n>(world: &World, foreign: &Foreign, nodes: impl Iterator<Item = &'n Node>) {
+    world.tell(|| "all is well from here on".into());
+    world.mishaps.lock().stop();
+    world.set_wire(1);
+    foreign.fails(0);
+    for node in nodes {
+        node.process.set_machine(0);
+        node.process.resume();
+    }
+}
+
+/// Until no client waits.
+pub(crate) async fn settle(world: &World, clients: &Clients) {
+    for _ in 0..WAITS_MAX {
+        pass(SETTLED).await;
+        if clients.waiting() == 0 {
+            return;
+        }
+    }
+    world.find(format!("{} submissions have no answer", clients.waiting()));
+}
+
+/// Turns of the relay until nothing is pending.
+pub(crate) async fn deliver<'n>(world: &Arc<World>, nodes: impl Iterator<Item = &'n Node> + Clone) {
     let mut turns = 0;
-    while count(scene, PENDING) > 0 && turns < TURNS_MAX {
-        for node in &scene.nodes {
-            node.turn(&world);
+    while count(world, PENDING) > 0 && turns < TURNS_MAX {
+        for node in nodes.clone() {
+            node.turn(world);
             pass(Duration::from_secs(1)).await;
         }
         // Late messages, and the next attempt's time.
@@ -52,31 +79,27 @@ pub(crate) async fn finish(scene: &mut Scene) {
         world.advance(BETWEEN_TURNS);
         turns += 1;
     }
-    let left = [(OPEN, "records are open"), (PENDING, "deliveries are pending")];
-    for (sql, what) in left {
-        let count = count(scene, sql);
-        if count > 0 {
-            world.find(format!("{count} {what} after {sweeps} recoveries and {turns} turns"));
-        }
-    }
+    nothing_left(world, PENDING, "deliveries are pending");
+}
+
+/// No session is open that nobody serves.
+pub(crate) fn closed(world: &World) {
     let held = world.locks.count();
     if held > 0 {
         world.find(format!("{held} locks are held by nobody"));
     }
 }
 
+/// Says how many rows a count finds that should be none.
+pub(crate) fn nothing_left(world: &World, sql: &'static str, what: &str) {
+    let count = count(world, sql);
+    if count > 0 {
+        world.find(format!("{count} {what} when all is well"));
+    }
+}
+
 const OPEN: &str = "select count(*) from sim_records where response_code is null or status = 'orphaned'";
 const PENDING: &str = "select count(*) from outbox_deliveries where status in ('pending', 'sending')";
-
-async fn settle(scene: &Scene) {
-    for _ in 0..WAITS_MAX {
-        pass(SETTLED).await;
-        if scene.clients.waiting() == 0 {
-            return;
-        }
-    }
-    scene.world.find(format!("{} submissions have no answer", scene.clients.waiting()));
-}
 
 /// Each key once more, with the payload on record: the formal result must be there.
 async fn probe(scene: &Scene) {
@@ -107,7 +130,8 @@ async fn probe(scene: &Scene) {
     }
 }
 
-fn count(scene: &Scene, sql: &'static str) -> i64 {
-    let rows = scene.world.read(&Query::new("finish.count", sql, Vec::new()));
+/// What a count finds.
+pub(crate) fn count(world: &World, sql: &'static str) -> i64 {
+    let rows = world.read(&Query::new("finish.count", sql, Vec::new()));
     rows.ok().and_then(|rows| rows.first()?.int(0).ok()).unwrap_or(i64::MAX)
 }

@@ -46,6 +46,11 @@ impl Foreign {
         self.world.chance(self.of_hundred.load(Ordering::Relaxed))
     }
 
+    /// Whether an access to the shelf fails: rarely, since a certificate takes several.
+    pub(crate) fn loses_a_file(&self) -> bool {
+        self.goes_wrong() && self.world.chance(15)
+    }
+
     /// Whether a command is to leave its key open.
     pub(crate) fn leaves_open(&self) -> bool {
         self.goes_wrong() && self.world.chance(20)

@@ -1,8 +1,8 @@
 //! What must hold at the end of a run, whatever happened in it: between the tables (`tables`), and between
 //! the tables and what clients and receivers saw (`told`).
 
-mod tables;
-mod told;
+pub(crate) mod tables;
+pub(crate) mod told;
 
 use std::collections::BTreeMap;
 
@@ -10,6 +10,7 @@ use kernel::Time;
 use store::{Error, Query, Row};
 
 use crate::run::Scene;
+use crate::world::World;
 
 /// Judges a run that is over.
 pub(crate) fn judge(scene: &Scene) {
@@ -43,7 +44,7 @@ impl Effects {
         let sql = "select key, payload, serial, code, body, made_at, expires_at from sim_effects order by id";
         let mut lives: BTreeMap<String, (u32, Option<Time>)> = BTreeMap::new();
         let mut effects = Vec::new();
-        for row in rows(scene, sql)? {
+        for row in rows(&scene.world, sql)? {
             let (key, made_at, expires_at) = (row.text(0)?.to_owned(), row.time(5)?, row.time_or_null(6)?);
             let generation = match lives.get(&key) {
                 None => 0,
@@ -71,6 +72,6 @@ impl Effects {
     }
 }
 
-fn rows(scene: &Scene, sql: &'static str) -> Result<Vec<Row>, Error> {
-    scene.world.read(&Query::new("judge", sql, Vec::new()))
+pub(crate) fn rows(world: &World, sql: &'static str) -> Result<Vec<Row>, Error> {
+    world.read(&Query::new("judge", sql, Vec::new()))
 }

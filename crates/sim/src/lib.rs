@@ -3,7 +3,7 @@
 //! A run is a function of its seed: several nodes in one thread, virtual time, every choice from the seed.
 //! Modules in reading order: [`run`] (a seed from its draw to its judgement), `steps` (what may happen),
 //! `node` and `process` (what is killed, paused and started anew), `client` (who submits, and what they are
-//! told), `domain` (the commands), `foreign` (the provider and the channels), `driver`, `session`, `locks`,
+//! told), `domain` (the commands), `visa` (runs with AuditVisa instead), `foreign` (the provider and the channels), `driver`, `session`, `locks`,
 //! `rows` and `mishap` (the unreliable store: the two trips of PostgreSQL's driver over rows in memory),
 //! `world` (what all nodes share), [`stage`] (the database, reused), `finish` and `judge` (what must hold
 //! at the end), [`tally`] (what was done), [`trace`] (what happened), [`hunt`] (many seeds on many threads).
@@ -30,6 +30,7 @@ mod process;
 mod rows;
 mod session;
 mod steps;
+mod visa;
 mod world;
 
 pub use run::{Report, run};

@@ -1,5 +1,6 @@
 //! Runs seeds of the simulation and tells what failed; `cargo xtask sim` builds and starts it.
 
+use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -55,13 +56,13 @@ fn main() -> ExitCode {
 fn one(seed: u64, trace: bool) -> anyhow::Result<()> {
     tally::listen();
     let report = run(&Stage::new()?, seed, trace);
-    report.trace.lines().iter().for_each(|line| println!("{line}"));
+    report.trace.lines().iter().for_each(|line| say(line));
     show(&report);
     ensure!(report.findings.is_empty(), "seed {seed} failed");
-    println!(
+    say(&format!(
         "seed {seed}: {} steps, {} submissions, 0 findings",
         report.tally.steps, report.tally.submissions
-    );
+    ));
     Ok(())
 }
 
@@ -71,7 +72,7 @@ fn all(arguments: &Arguments) -> anyhow::Result<()> {
     for report in caught.failed.iter().take(SHOWN_MAX) {
         show(report);
         let again = run(&Stage::new()?, report.seed, true);
-        again.trace.lines().iter().for_each(|line| println!("  {line}"));
+        again.trace.lines().iter().for_each(|line| say(&format!("  {line}")));
     }
     let missed: Vec<_> =
         caught.tally.branches().filter(|(_, count)| *count == 0).map(|(name, _)| name).collect();
@@ -80,7 +81,7 @@ fn all(arguments: &Arguments) -> anyhow::Result<()> {
         ensure!(missed.is_empty(), "{last}; branches that were never taken: {}", missed.join(", "));
     }
     ensure!(caught.failed.is_empty(), "{last}");
-    println!("{last}");
+    say(&last);
     Ok(())
 }
 
@@ -92,7 +93,7 @@ fn catch(arguments: &Arguments, within: Duration) -> anyhow::Result<()> {
         anyhow::bail!("not caught: {} seeds, 0 failed", caught.tally.seeds);
     };
     let finding = report.findings.first().map_or("", String::as_str);
-    println!("caught by seed {}, after {} seeds: {finding}", report.seed, caught.tally.seeds);
+    say(&format!("caught by seed {}, after {} seeds: {finding}", report.seed, caught.tally.seeds));
     Ok(())
 }
 
@@ -107,16 +108,24 @@ fn progress(tally: &Tally, failed: usize, since: Duration) {
 }
 
 fn print(tally: &Tally) {
-    println!("{} seeds, {} steps, {} submissions", tally.seeds, tally.steps, tally.submissions);
-    println!("branches of the table of answers:");
-    tally.branches().for_each(|(name, count)| println!("  {count:>10}  {name}"));
-    println!("mishaps of the store:");
-    tally.mishaps().for_each(|(name, count)| println!("  {count:>10}  {name}"));
+    say(&format!(
+        "{} seeds ({} with AuditVisa), {} steps, {} submissions",
+        tally.seeds, tally.certified, tally.steps, tally.submissions
+    ));
+    say("branches of the table of answers:");
+    tally.branches().for_each(|(name, count)| say(&format!("  {count:>10}  {name}")));
+    say("mishaps of the store:");
+    tally.mishaps().for_each(|(name, count)| say(&format!("  {count:>10}  {name}")));
 }
 
 fn show(report: &Report) {
-    report.findings.iter().for_each(|finding| println!("seed {}: {finding}", report.seed));
+    report.findings.iter().for_each(|finding| say(&format!("seed {}: {finding}", report.seed)));
     if !report.findings.is_empty() {
-        println!("replay it: cargo xtask sim --seed {} --trace", report.seed);
+        say(&format!("replay it: cargo xtask sim --seed {} --trace", report.seed));
     }
+}
+
+/// Prints a line. Whoever stops reading needs no more of them.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stdout(), "{line}");
 }

@@ -51,6 +51,25 @@ impl Node {
         clients.cut(world, &self.process);
     }
 
+    /// Stands still, or goes on.
+    pub(crate) fn pause_or_resume(&self, world: &World) {
+        let process = &self.process;
+        if process.is_running() {
+            world.tell(|| format!("{} stands still", process.name));
+            process.pause();
+        } else {
+            world.tell(|| format!("{} goes on", process.name));
+            process.resume();
+        }
+    }
+
+    /// Its machine's clock goes wrong by hours, or right again.
+    pub(crate) fn misset(&self, world: &World) {
+        let hours = world.pick(&[-25_i64, -1, 0, 1, 25]).copied().unwrap_or(0);
+        world.tell(|| format!("{} has a clock that is {hours} h off", self.process.name));
+        self.process.set_machine(hours * 3_600_000_000);
+    }
+
     /// The same node, started anew.
     pub(crate) fn again(&self, world: &Arc<World>, foreign: &Arc<Foreign>) -> Self {
         Self::start(world, foreign, self.process.node, self.life + 1)

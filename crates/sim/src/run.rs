@@ -13,6 +13,7 @@ use crate::stage::Stage;
 use crate::steps;
 use crate::tally::Tally;
 use crate::trace::Trace;
+use crate::visa::{self, Visa};
 use crate::world::World;
 use crate::{finish, judge};
 
@@ -40,8 +41,15 @@ pub fn run(stage: &Arc<Stage>, seed: u64, trace: bool) -> Report {
     let built = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     let mut report = match (begun, built) {
         (Ok(()), Ok(runtime)) => runtime.block_on(async {
-            let scene = Scene::new(stage, seed, trace);
-            scene.play().await.report(seed)
+            if seed.is_multiple_of(visa::EVERY) {
+                let scene = Visa::new(stage, seed, trace);
+                let steps = steps_of(&scene.world);
+                let mut scene = scene.play(steps).await;
+                scene.tally.certified = 1;
+                return report(seed, &scene.world, &scene.clients, scene.tally);
+            }
+            let scene = Scene::new(stage, seed, trace).play().await;
+            report(seed, &scene.world, &scene.clients, scene.tally)
         }),
         (begun, built) => Report {
             seed,
@@ -79,19 +87,14 @@ impl Scene {
         let nodes = (0..2 + usize::try_from(world.below(2)).unwrap_or(0))
             .map(|node| Node::start(&world, &foreign, node, 1))
             .collect();
-        let wire = world.pick(&[1, 3, 10, 40]).copied().unwrap_or(1);
-        world.set_wire(wire);
-        world.mishaps.lock().of_thousand = 0;
-        let of_thousand = world.pick(&[0, 10, 40, 120]).copied().unwrap_or(0);
-        world.mishaps.lock().of_thousand = of_thousand;
-        foreign.fails(world.pick(&[0, 10, 35]).copied().unwrap_or(0));
-        world.tell(|| format!("keys {kinds:?}, wire {wire} ms, mishaps {of_thousand} of 1000"));
+        rates(&world, &foreign);
+        world.tell(|| format!("keys {kinds:?}"));
         let (clients, tally) = (Clients::default(), Tally::default());
         Self { world, foreign, nodes, clients, kinds: Arc::new(kinds), tally }
     }
 
     async fn play(mut self) -> Self {
-        let steps = STEPS_MIN + self.world.below(STEPS_MAX - STEPS_MIN);
+        let steps = steps_of(&self.world);
         for _ in 0..steps {
             steps::step(&mut self);
             self.tally.steps += 1;
@@ -102,13 +105,27 @@ impl Scene {
         judge::judge(&self);
         self
     }
+}
 
-    fn report(mut self, seed: u64) -> Report {
-        self.tally.submissions = self.clients.all().len() as u64;
-        self.tally.mishaps = self.world.mishaps.lock().counts;
-        let trace = std::mem::take(&mut *self.world.trace.lock());
-        Report { seed, findings: self.world.findings(), tally: self.tally, trace }
-    }
+fn report(seed: u64, world: &World, clients: &Clients, mut tally: Tally) -> Report {
+    tally.submissions = clients.all().len() as u64;
+    tally.mishaps = world.mishaps.lock().counts;
+    let trace = std::mem::take(&mut *world.trace.lock());
+    Report { seed, findings: world.findings(), tally, trace }
+}
+
+fn steps_of(world: &World) -> u64 {
+    STEPS_MIN + world.below(STEPS_MAX - STEPS_MIN)
+}
+
+/// How long messages take, and how much goes wrong.
+pub(crate) fn rates(world: &World, foreign: &Foreign) {
+    let wire = world.pick(&[1, 3, 10, 40]).copied().unwrap_or(1);
+    world.set_wire(wire);
+    let of_thousand = world.pick(&[0, 10, 40, 120]).copied().unwrap_or(0);
+    world.mishaps.lock().of_thousand = of_thousand;
+    foreign.fails(world.pick(&[0, 10, 35]).copied().unwrap_or(0));
+    world.tell(|| format!("wire {wire} ms, mishaps {of_thousand} of 1000"));
 }
 
 fn kind(world: &World) -> Kind {

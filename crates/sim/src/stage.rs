@@ -1,13 +1,16 @@
 //! The database that a thread's runs share, one after the other: the schema is made once, and each run
 //! begins from the same marked state.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
+use store::Memory;
 use store::migration::{CERTIFY, CORE, Chain, File};
-use store::{Error, Memory};
+use tempfile::TempDir;
 
 use crate::domain;
+use crate::visa;
 use crate::world::BEGAN;
 
 /// Numbers of deliveries come from a sequence, as where rows commit in another order than their numbers.
@@ -24,20 +27,28 @@ const SEQUENCE: Chain = Chain {
     )],
 };
 
-/// A database in memory with everything that a run needs.
+/// A database in memory with everything that a run needs, and a folder of key files.
 #[derive(Debug)]
 pub struct Stage {
     memory: Mutex<Memory>,
+    keys: TempDir,
 }
 
 impl Stage {
-    /// Makes the schema.
+    /// Makes the schema and the keys.
     ///
     /// # Errors
-    /// A file of the schema can't be applied.
-    pub fn new() -> Result<Arc<Self>, Error> {
-        let memory = Memory::open(&[CORE, CERTIFY, SEQUENCE, domain::CHAIN], BEGAN)?;
-        Ok(Arc::new(Self { memory: Mutex::new(memory) }))
+    /// A file of the schema can't be applied, or the keys can't be written.
+    pub fn new() -> anyhow::Result<Arc<Self>> {
+        let memory = Mutex::new(Memory::open(&[CORE, CERTIFY, SEQUENCE, domain::CHAIN], BEGAN)?);
+        let stage = Arc::new(Self { memory, keys: tempfile::tempdir()? });
+        visa::first_keys(&stage)?;
+        Ok(stage)
+    }
+
+    /// The folder of key files.
+    pub(crate) fn keys(&self) -> &Path {
+        self.keys.path()
     }
 
     pub(crate) fn memory(&self) -> MutexGuard<'_, Memory> {

@@ -87,14 +87,8 @@ fn kill(scene: &mut Scene, node: usize) {
 }
 
 fn pause_or_resume(scene: &Scene, node: usize) {
-    let Some(node) = scene.nodes.get(node) else { return };
-    let process = &node.process;
-    if process.is_running() {
-        scene.world.tell(|| format!("{} stands still", process.name));
-        process.pause();
-    } else {
-        scene.world.tell(|| format!("{} goes on", process.name));
-        process.resume();
+    if let Some(node) = scene.nodes.get(node) {
+        node.pause_or_resume(&scene.world);
     }
 }
 
@@ -143,10 +137,8 @@ fn act(scene: &Scene, node: usize) {
     node.act(&scene.world, *id, act);
 }
 
-/// The machine's clock of a node goes wrong by hours, or right again.
 fn clock(scene: &Scene, node: usize) {
-    let Some(node) = scene.nodes.get(node) else { return };
-    let hours = scene.world.pick(&[-25_i64, -1, 0, 1, 25]).copied().unwrap_or(0);
-    scene.world.tell(|| format!("{} has a clock that is {hours} h off", node.process.name));
-    node.process.set_machine(hours * 3_600_000_000);
+    if let Some(node) = scene.nodes.get(node) {
+        node.misset(&scene.world);
+    }
 }

@@ -21,6 +21,8 @@ pub struct Tally {
     pub steps: u64,
     /// Submissions of clients.
     pub submissions: u64,
+    /// Seeds that were runs with AuditVisa.
+    pub certified: u64,
     /// By kind of mishap.
     pub(crate) mishaps: [u64; Mishap::ALL.len()],
     /// By branch, in the order of [`Branch::ALL`].
@@ -33,6 +35,7 @@ impl Tally {
         self.seeds += other.seeds;
         self.steps += other.steps;
         self.submissions += other.submissions;
+        self.certified += other.certified;
         self.mishaps.iter_mut().zip(other.mishaps).for_each(|(sum, more)| *sum += more);
         self.branches.resize(Branch::ALL.len(), 0);
         self.branches.iter_mut().zip(&other.branches).for_each(|(sum, more)| *sum += more);

@@ -2,6 +2,7 @@
 //! wrong, and what is written down of it.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
@@ -71,6 +72,11 @@ impl World {
             keys: Mutex::default(),
             ghosts: Mutex::default(),
         })
+    }
+
+    /// The folder of key files.
+    pub(crate) fn keys(&self) -> &Path {
+        self.stage.keys()
     }
 
     /// The store's clock.

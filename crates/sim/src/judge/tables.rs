@@ -4,8 +4,13 @@ use store::Error;
 
 use super::{Effects, rows};
 use crate::domain::{Rule, receipts};
+use crate::finish::nothing_left;
 use crate::node::kind_of;
 use crate::run::Scene;
+
+/// Held deliveries that say nothing.
+pub(crate) const UNEXPLAINED: &str = "select count(*) from outbox_deliveries
+    where status in ('refused', 'uncertain', 'dead') and error is null and outcome is null";
 
 /// One record a key, and audit, outbox and deliveries exactly as the effects demand them.
 pub(super) fn judge(scene: &Scene, effects: &Effects) -> Result<(), Error> {
@@ -17,7 +22,7 @@ pub(super) fn judge(scene: &Scene, effects: &Effects) -> Result<(), Error> {
 
 fn records(scene: &Scene, effects: &Effects) -> Result<(), Error> {
     let sql = "select key, payload, status, response_code, response_body, expires_at from sim_records";
-    let kept = rows(scene, sql)?;
+    let kept = rows(&scene.world, sql)?;
     for row in &kept {
         let key = row.text(0)?;
         let Some(effect) = effects.last(key) else {
@@ -48,7 +53,7 @@ fn announced(scene: &Scene, effects: &Effects) -> Result<(), Error> {
         [("audit", audit, 1, true), ("outbox", outbox, 1, false), ("deliveries", deliveries, 2, false)]
     {
         let mut found = Vec::new();
-        for row in rows(scene, sql)? {
+        for row in rows(&scene.world, sql)? {
             found.push((row.text(0)?.to_owned(), row.text(1)?.to_owned()));
         }
         let wanted = effects.0.iter().filter(|effect| refusals || effect.code == 200);
@@ -61,12 +66,7 @@ fn announced(scene: &Scene, effects: &Effects) -> Result<(), Error> {
             scene.world.find(format!("{table} has {found:?}, the effects demand {wanted:?}"));
         }
     }
-    let unexplained = "select count(*) from outbox_deliveries
-        where status in ('refused', 'uncertain', 'dead') and error is null and outcome is null";
-    let held = rows(scene, unexplained)?.first().map_or(Ok(0), |row| row.int(0))?;
-    if held > 0 {
-        scene.world.find(format!("{held} deliveries are held without a reason"));
-    }
+    nothing_left(&scene.world, UNEXPLAINED, "deliveries are held without a reason");
     Ok(())
 }
 
@@ -76,14 +76,14 @@ fn rules(scene: &Scene, effects: &Effects) -> Result<(), Error> {
         let of = move |key: &str| kind_of(&scene.kinds, key).is_some_and(|kind| kind.rule == rule);
         effects.0.iter().filter(move |effect| effect.code == 200 && of(&effect.key))
     };
-    for row in rows(scene, "select id, balance from sim_accounts")? {
+    for row in rows(&scene.world, "select id, balance from sim_accounts")? {
         let (id, balance) = (row.int(0)?, row.int(1)?);
         let wanted: i64 = accepted(Rule::Account(id)).map(|effect| effect.payload).sum();
         if balance != wanted {
             scene.world.find(format!("account {id} has {balance}, the effects say {wanted}"));
         }
     }
-    let names = rows(scene, "select name from sim_names")?;
+    let names = rows(&scene.world, "select name from sim_names")?;
     for name in 0..3 {
         let word = format!("n{name}");
         let taken = names.iter().filter(|row| row.text(0) == Ok(word.as_str())).count();
@@ -98,7 +98,7 @@ fn rules(scene: &Scene, effects: &Effects) -> Result<(), Error> {
 /// What the foreign side gave for the effect is what stands on record, and its second step built on the first.
 fn receipts_kept(scene: &Scene, effects: &Effects) -> Result<(), Error> {
     let sql = "select r.key, s.name, s.result from sim_steps s join sim_records r on r.id = s.event";
-    let steps = rows(scene, sql)?;
+    let steps = rows(&scene.world, sql)?;
     for (number, _) in scene.kinds.iter().enumerate().filter(|(_, kind)| kind.leased) {
         let key = format!("k{number}");
         let Some(effect) = effects.last(&key) else { continue };

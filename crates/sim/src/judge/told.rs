@@ -8,7 +8,9 @@ use uuid::Uuid;
 
 use super::{Effects, rows};
 use crate::domain::{SHOWN, fingerprint};
+use crate::foreign::Foreign;
 use crate::run::Scene;
+use crate::world::World;
 
 /// Every answer is explained by one effect, and no announcement came twice that nobody released.
 pub(super) fn judge(scene: &Scene, effects: &Effects) -> Result<(), Error> {
@@ -38,51 +40,64 @@ fn effect(effect: &super::Effect) -> history::Effect {
 }
 
 /// Somebody who is no client seemed to be at work.
-fn ghost(key: String, payload: i64, at: u64) -> history::Submission {
+pub(crate) fn ghost(key: String, payload: i64, at: u64) -> history::Submission {
     let fingerprint = fingerprint(&key, payload);
     history::Submission { key, fingerprint, started: at, ended: at, answer: history::Answer::Unknown }
 }
 
-/// What arrived at the channel that shows repeats, less what a person released.
+/// The formal announcements that arrived.
 fn announcements(scene: &Scene, effects: &Effects) -> Result<Vec<Announcement>, Error> {
-    let sql = "select o.event_id, o.request_id, d.id, d.destination, d.status, d.outcome
-        from outbox_deliveries d join outbox o on o.id = d.outbox_id";
-    let arrived = scene.foreign.arrived();
-    let released = released(scene)?;
-    let mut known: BTreeMap<Uuid, i64> = BTreeMap::new();
     let mut announced = Vec::new();
-    for row in rows(scene, sql)? {
+    for shown in shown(&scene.world, &scene.foreign)? {
+        let Some(effect) = effects.by_serial(shown.request_id.parse().unwrap_or(0)) else { continue };
+        let one = || Announcement { key: effect.key.clone(), generation: effect.generation };
+        announced.extend((0..shown.times).map(|_| one()));
+    }
+    Ok(announced)
+}
+
+/// An announcement and how often it arrived at the channel that shows repeats, less what a person released.
+pub(crate) struct Shown {
+    pub(crate) object_id: String,
+    pub(crate) request_id: String,
+    pub(crate) times: u32,
+}
+
+/// All announcements, with what must hold of them in any run.
+pub(crate) fn shown(world: &World, foreign: &Foreign) -> Result<Vec<Shown>, Error> {
+    let sql = "select o.event_id, o.request_id, d.id, d.destination, d.status, d.outcome, o.object_id
+        from outbox_deliveries d join outbox o on o.id = d.outbox_id";
+    let (arrived, released) = (foreign.arrived(), released(world)?);
+    let (mut known, mut announced) = (BTreeSet::new(), Vec::new());
+    for row in rows(world, sql)? {
         let damaged = |_| Error::Corrupt { table: "outbox", column: "event_id".into() };
         let event = Uuid::from_slice(row.bytes(0)?).map_err(damaged)?;
-        let (serial, id, channel) = (row.text(1)?.parse().unwrap_or(0), row.int(2)?, row.text(3)?);
-        known.insert(event, serial);
-        let count =
-            |(of, (name, id)): (u32, &(&str, Uuid))| if *name == channel && *id == event { of } else { 0 };
-        let times: u32 = arrived.iter().map(|(at, times)| count((*times, at))).sum();
-        if row.text(4)? == "delivered"
-            && times == 0
-            && !row.text_or_null(5)?.unwrap_or("").contains("operator")
-        {
-            scene.world.find(format!("delivery {id} to {channel} counts as delivered and never arrived"));
+        let (id, channel) = (row.int(2)?, row.text(3)?);
+        known.insert(event);
+        let here = arrived.iter().filter(|((name, of), _)| *name == channel && *of == event);
+        let times: u32 = here.map(|(_, times)| times).sum();
+        let by_person = row.text_or_null(5)?.is_some_and(|outcome| outcome.contains("operator"));
+        if row.text(4)? == "delivered" && times == 0 && !by_person {
+            world.find(format!("delivery {id} to {channel} counts as delivered and never arrived"));
         }
-        let Some(effect) = effects.by_serial(serial) else { continue };
-        let released = released.get(&id).copied().unwrap_or(0).min(times.saturating_sub(1));
-        let shown = if channel == SHOWN { times - released } else { 0 };
-        let one = || Announcement { key: effect.key.clone(), generation: effect.generation };
-        announced.extend((0..shown).map(|_| one()));
+        if channel == SHOWN {
+            let released = released.get(&id).copied().unwrap_or(0).min(times.saturating_sub(1));
+            let (object_id, request_id) = (row.text(6)?.to_owned(), row.text(1)?.to_owned());
+            announced.push(Shown { object_id, request_id, times: times - released });
+        }
     }
-    for (channel, event) in arrived.keys().filter(|(_, event)| !known.contains_key(event)) {
-        scene.world.find(format!("{channel} got {event}, which is in no outbox"));
+    for (channel, event) in arrived.keys().filter(|(_, event)| !known.contains(event)) {
+        world.find(format!("{channel} got {event}, which is in no outbox"));
     }
     Ok(announced)
 }
 
 /// How often a person knowingly had a delivery sent again that may have arrived: its end was unclear, or
 /// another person had settled it before.
-fn released(scene: &Scene) -> Result<BTreeMap<i64, u32>, Error> {
+fn released(world: &World) -> Result<BTreeMap<i64, u32>, Error> {
     let sql = "select object_id, event_name, before_state from audit_events where object_type = 'outbox_delivery' order by id";
     let (mut released, mut settled) = (BTreeMap::new(), BTreeSet::new());
-    for row in rows(scene, sql)? {
+    for row in rows(world, sql)? {
         let id: i64 = row.text(0)?.parse().unwrap_or(0);
         let unclear = row.text(2)?.contains("\"uncertain\"");
         if row.text(1)? == "relay.delivery.settle" {
@@ -111,7 +126,7 @@ fn expired(scene: &Scene, effects: &Effects) {
 /// Each repeat that was answered left its row.
 fn arrivals(scene: &Scene) -> Result<(), Error> {
     let mut counts: BTreeMap<(String, bool), i64> = BTreeMap::new();
-    for row in rows(scene, "select key, same, count(*) from sim_arrivals group by key, same")? {
+    for row in rows(&scene.world, "select key, same, count(*) from sim_arrivals group by key, same")? {
         counts.insert((row.text(0)?.to_owned(), row.flag(1)?), row.int(2)?);
     }
     let mut answered: BTreeMap<(String, bool), i64> = BTreeMap::new();
