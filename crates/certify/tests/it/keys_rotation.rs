@@ -34,6 +34,17 @@ fn status<'s>(standing: &'s Json, key: &str) -> &'s Json {
     &keys.iter().find(|shown| shown["key_id"] == key).expect("the key")["status"]
 }
 
+/// Comes when the key is retired: other databases of the server may have long transactions, too.
+async fn retired(node: &AuditVisa, key: &str) {
+    for _ in 0..30 {
+        if status(&node.keys_standing().await.expect("a look"), key) == "retired" {
+            return;
+        }
+        node.tend_keys().await.expect("tended");
+    }
+    panic!("{key} is still closing");
+}
+
 async fn announced(node: &AuditVisa) -> String {
     node.announce_key("tester").await.expect("announced")["announced"].as_str().expect("a key").to_owned()
 }
@@ -59,7 +70,8 @@ async fn a_key_is_activated_once_every_node_that_is_alive_has_loaded_it() {
     two.tend_keys().await.expect("tended");
     assert_eq!(one.keys_standing().await.expect("a look")["not_loaded_by"], json!([]));
     let done = one.activate_key("tester").await.expect("activated");
-    assert_eq!(done, json!({ "active": next, "before": first, "before_is": "retired" }));
+    assert_eq!((&done["active"], &done["before"]), (&json!(next), &json!(first)));
+    retired(&one, &first).await;
     two.tend_keys().await.expect("tended");
     assert_eq!([active(&one), active(&two)], [next.clone(), next.clone()]);
     let standing = two.keys_standing().await.expect("a look");
@@ -74,6 +86,7 @@ async fn the_published_set_has_a_key_before_its_first_signature_and_after_its_la
     let site = Site::new().await;
     let [one, two] = pair(&site).await;
     deliver(&one, &payment(1)).await;
+    let first = active(&one);
     let verdicts = |node: &AuditVisa| {
         let trust = Trust::from(&node.keys().jwks().expect("a set"));
         let listed = std::fs::read_dir(site.root.path().join("deliveries")).expect("the shelf");
@@ -84,6 +97,7 @@ async fn the_published_set_has_a_key_before_its_first_signature_and_after_its_la
     site.copy_keys("keys-1", "keys-2");
     two.tend_keys().await.expect("tended");
     one.activate_key("tester").await.expect("activated");
+    retired(&one, &first).await;
     assert_eq!(
         verdicts(&one),
         [Verdict::ValidDateClaimed, Verdict::ValidDateClaimed, Verdict::ValidDateClaimed]
@@ -167,8 +181,8 @@ async fn one_command_rotates_a_server_that_is_alone_and_no_other() {
     two.leave().await.expect("left");
     let done = one.rotate_keys("tester").await.expect("rotated");
     assert_eq!((&done["active"], &done["keys"]), (&json!(active(&one)), &json!(2)));
+    retired(&one, &first).await;
     let standing = one.keys_standing().await.expect("a look");
-    assert_eq!(status(&standing, &first), "retired");
     assert_eq!(standing["nodes"].as_array().expect("a list").len(), 1);
 }
 
@@ -261,8 +275,7 @@ async fn a_key_is_retired_when_nothing_that_saw_it_active_can_commit_any_more() 
     ended.expect("committed");
     assert_eq!(status(&closing, &first), "closing");
     assert!(published.entries().iter().all(|entry| entry.status == seal::jwks::Status::Active));
-    node.tend_keys().await.expect("tended");
-    assert_eq!(status(&node.keys_standing().await.expect("a look"), &first), "retired");
+    retired(&node, &first).await;
 }
 
 /// Deliveries at three nodes while the key changes hands: when the answer says that a key is retired, the last
@@ -287,8 +300,8 @@ async fn no_certificate_is_kept_under_a_key_after_its_retirement_and_none_is_los
             }
             // The other two sign on with the old key until the store refuses it.
             let done = acting.activate_key("tester").await.expect("activated");
-            assert_eq!(done["before_is"], "retired");
             let before = done["before"].as_str().expect("a key").to_owned();
+            retired(acting, &before).await;
             ends.push((site.number(format!("{under}'{before}'")).await, before));
         }
         ends
