@@ -1,4 +1,4 @@
-//! `onceseal keys`: anchor keys. Public halves are published; private ones are files in the data folder and
+//! `onceseal keys`: anchor keys. Public halves are published; private ones are files in the keys folder and
 //! are backed up apart from the database.
 
 use std::io::Write as _;
@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 use super::Globals;
 use super::api::{Api, Folder, Order};
 use super::out::{Ended, Exit, Out, Stop, text};
-use crate::wiring::KEYS;
+use crate::wiring::keys_folder;
 
 /// Arguments.
 #[derive(Args, Debug)]
@@ -22,6 +22,11 @@ use crate::wiring::KEYS;
   onceseal keys rotate                        old certificates stay valid
   onceseal keys backup /safe/auditvisa-keys
   onceseal keys restore /safe/auditvisa-keys
+
+Where several servers share a database, a new key takes three steps, so that none is left without it:
+  onceseal keys announce                      then copy its file to the other servers, unless they mount one folder
+  onceseal keys status                        who has loaded it
+  onceseal keys activate                      refused while a server that is alive has not
 
 A lost private key can't be replaced: certificates stay valid, but a database that names it as active does not
 start without it. A lost slug.secret would change every new address")]
@@ -34,8 +39,16 @@ pub struct Keys {
 enum What {
     /// All public keys with their periods, retired ones too
     List,
-    /// Make a new anchor key and retire the active one
+    /// Keys, the servers that share the database, and which of them has loaded what
+    Status,
+    /// Make a new anchor key and retire the active one, where one server is alone on its database
     Rotate,
+    /// Make a new anchor key and publish it; it does not sign yet
+    Announce,
+    /// Sign with the announced key from now on, and retire the active one
+    Activate,
+    /// Take the announcement back
+    Withdraw,
     /// Copy the private key files into a new folder
     Backup {
         /// Folder to make
@@ -58,25 +71,73 @@ impl Keys {
     pub async fn run(self, globals: &Globals, out: Out) -> Ended {
         match self.what {
             What::List => list(globals, out).await,
-            What::Rotate => {
-                let api = Api::open(globals, Folder::Expected).await?;
-                out.answer(&api.call(Order::post("/keys/rotate")).await?);
-                Ok(Exit::Fine)
-            }
-            What::Backup { to } => {
-                let from = globals.load()?.config.storage.folder.join(KEYS);
-                backup(&from, &to, out)
-            }
-            What::Restore { from } => {
-                let folder = globals.load()?.config.storage.folder;
-                if super::api::running(&folder)?.is_some() {
-                    let text = format!("a server uses {}; stop it before restoring keys", folder.display());
-                    return Err(Stop::new(Exit::Server, text));
-                }
-                restore(&from, &folder.join(KEYS), out)
-            }
+            What::Status => status(globals, out).await,
+            What::Rotate => order(globals, "/keys/rotate", out).await,
+            What::Announce => order(globals, "/keys/announce", out).await,
+            What::Activate => order(globals, "/keys/activate", out).await,
+            What::Withdraw => order(globals, "/keys/withdraw", out).await,
+            What::Backup { to } => backup(&keys_folder(&globals.load()?.config), &to, out),
+            // A server may run: what is there stays, and what is new is loaded within seconds.
+            What::Restore { from } => restore(&from, &keys_folder(&globals.load()?.config), out),
         }
     }
+}
+
+async fn order(globals: &Globals, path: &str, out: Out) -> Ended {
+    out.answer(&Api::open(globals, Folder::Expected).await?.call(Order::post(path)).await?);
+    Ok(Exit::Fine)
+}
+
+async fn status(globals: &Globals, out: Out) -> Ended {
+    let standing = Api::open(globals, Folder::Expected).await?.call(Order::get("/keys")).await?;
+    if out.json {
+        out.value(&standing);
+        return Ok(Exit::Fine);
+    }
+    let list =
+        |name: &str| standing.get(name).and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default();
+    let key = |key: &Json| {
+        ["key_id", "status", "announced_at", "active_from", "retired_at"].map(|name| text(key, name)).to_vec()
+    };
+    let keys: Vec<Vec<String>> = list("keys").iter().map(key).collect();
+    out.table(&["key id", "status", "announced", "active from", "retired"], &keys);
+    let nodes: Vec<Vec<String>> = list("nodes").iter().map(|node| shown(node, &standing)).collect();
+    if !nodes.is_empty() {
+        out.line("");
+        out.table(&["node", "address", "seen", "alive", "announced key", "trouble"], &nodes);
+    }
+    if let Some(trouble) = standing.get("trouble").and_then(Json::as_str) {
+        out.line(format_args!("this server: {}", super::out::clean(trouble)));
+    }
+    if let Some(id) = standing.get("announced").and_then(Json::as_str) {
+        let lacking = list("not_loaded_by").iter().filter_map(Json::as_str).collect::<Vec<_>>().join(", ");
+        out.line(match lacking.as_str() {
+            "" => "next: onceseal keys activate".to_owned(),
+            nodes => {
+                format!("next: put anchor-{id}.pem into the keys folder of {}", super::out::clean(nodes))
+            }
+        });
+    }
+    Ok(Exit::Fine)
+}
+
+/// A node's row: whether it is alive and has loaded the announced key.
+fn shown(node: &Json, standing: &Json) -> Vec<String> {
+    let loaded = node.get("loaded").and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default();
+    let announced = match standing.get("announced").filter(|id| id.is_string()) {
+        None => "-",
+        Some(id) if loaded.contains(id) => "loaded",
+        Some(_) => "not loaded",
+    };
+    let alive = node.get("alive").and_then(Json::as_bool).unwrap_or(false);
+    vec![
+        text(node, "node"),
+        text(node, "address"),
+        format!("{} s ago", text(node, "age_s")),
+        if alive { "yes" } else { "no" }.to_owned(),
+        announced.to_owned(),
+        text(node, "trouble"),
+    ]
 }
 
 async fn list(globals: &Globals, out: Out) -> Ended {

@@ -33,6 +33,9 @@ pub fn check(config: &Config) -> Result<(), String> {
     if storage.folder.as_os_str().is_empty() {
         return Err("storage.folder is empty; name a folder".into());
     }
+    if config.keys.folder.as_ref().is_some_and(|folder| folder.as_os_str().is_empty()) {
+        return Err("keys.folder is empty; name a folder, or leave the setting out".into());
+    }
     postgres(config)?;
     within("policy.keep_payload_days", config.policy.keep_payload_days, 0, 400)?;
     if config.issuer.name.trim().is_empty() || config.issuer.name.chars().count() > 200 {

@@ -227,6 +227,8 @@ impl Default for Issuer {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Keys {
+    /// Folder of the key files; `keys` in the data folder when absent.
+    pub folder: Option<PathBuf>,
     /// Passphrase of the private key files.
     pub passphrase: Option<SecretRef>,
 }

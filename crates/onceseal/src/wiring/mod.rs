@@ -97,11 +97,11 @@ impl House {
         let clock: Arc<dyn Clock> = Arc::new(StoreClock { machine: clock, store: store.clone() });
         let door = Door::new(store, Arc::new(OsRandom));
         let shelf = open_shelf(config).await?;
-        let keys = Folder::new(folder.join(KEYS), passphrase(config)?);
+        let keys = Folder::new(keys_folder(config), passphrase(config)?);
         let settings = certify_settings(config, public_url);
         let visa = AuditVisa::open(door, Arc::clone(&clock), shelf.clone(), keys, settings)
             .await
-            .map_err(in_folder)?;
+            .map_err(|cause| format!("keys.folder: {cause}"))?;
         let visa = match node {
             Some(name) => visa.on_node(name),
             None => visa,
@@ -172,6 +172,12 @@ pub fn public_url(config: &Config, listening: &str) -> String {
 pub fn has_store(loaded: &Loaded) -> bool {
     let storage = &loaded.config.storage;
     storage.database.is_some() || storage.folder.join(store::FILE).is_file()
+}
+
+/// Where the private keys stand: in the data folder, unless they are mounted elsewhere.
+#[must_use]
+pub fn keys_folder(config: &Config) -> PathBuf {
+    config.keys.folder.clone().unwrap_or_else(|| config.storage.folder.join(KEYS))
 }
 
 /// Where the append-only list of processed events stands.

@@ -2,6 +2,7 @@
 //! keeps it and a copy of another node's folder is no second node of that name by accident: names are made
 //! when they are first needed, never configured.
 
+use std::net::SocketAddr;
 use std::path::Path;
 
 use kernel::Random as _;
@@ -10,6 +11,18 @@ use crate::random::OsRandom;
 
 /// File in the data folder.
 const FILE: &str = "node";
+/// What the machine is called (Linux, proc(5)).
+const HOST: &str = "/proc/sys/kernel/hostname";
+
+/// Where people find this node: the machine's name, where the system tells it, and the port.
+#[must_use]
+pub fn address(listening: SocketAddr) -> String {
+    let host = std::fs::read_to_string(HOST).unwrap_or_default();
+    match host.trim() {
+        "" => listening.to_string(),
+        host => format!("{host}:{}", listening.port()),
+    }
+}
 
 /// Reads the name, or makes one. The folder's lock must be held.
 ///

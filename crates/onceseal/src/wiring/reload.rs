@@ -1,5 +1,5 @@
-//! New secrets without a restart: at SIGHUP, and when a file that holds one has changed. A configuration
-//! that can't be used changes nothing. All other settings wait for a restart, and the log says so.
+//! New secrets without a restart: at SIGHUP, and when a file that holds one has changed. Anchor keys are looked
+//! at, too, though that happens every few seconds by itself. A configuration that can't be used changes nothing. All other settings wait for a restart, and the log says so.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -49,6 +49,9 @@ impl Reload {
                     }
                 }
                 self.again();
+                if let Err(cause) = self.visa.tend_keys().await {
+                    tracing::error!(%cause, "keys_not_reloaded");
+                }
                 seen = self.stamps();
             }
         }))

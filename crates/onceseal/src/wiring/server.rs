@@ -15,7 +15,7 @@ use web::{ServeSettings, Stopped};
 
 use super::export::Export;
 use super::reload::Reload;
-use super::{House, Metrics, Surroundings, destinations, plain, public_url, waker};
+use super::{House, Metrics, Surroundings, destinations, node, plain, public_url, waker};
 use crate::cli::api::{RunFile, Running};
 use crate::config::secret::Layout;
 use crate::config::settings::ArrivalMode;
@@ -68,6 +68,7 @@ impl Server {
             plain_refs = plain,
             "recovered_at_start"
         );
+        house.visa.reached_at(node::address(address));
         let recovery = Recovery::start(&house.visa, config.storage.sync_after.0);
         let buffered = config.arrivals.mode == ArrivalMode::Buffered;
         let flusher = buffered.then(|| house.visa.buffer_arrivals());

@@ -17,6 +17,8 @@ mod files;
 #[cfg(test)]
 mod home;
 #[cfg(test)]
+mod keys;
+#[cfg(test)]
 mod only_postgres;
 #[cfg(test)]
 mod only_sqlite;

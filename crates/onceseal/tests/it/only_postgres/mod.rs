@@ -3,3 +3,4 @@
 mod copy;
 mod migrate;
 mod moving;
+mod two_servers;
