@@ -162,7 +162,10 @@ pub(super) async fn ahead(connection: &mut Connection, clock: &dyn Clock) -> Res
     let mut best: Option<(i64, i64)> = None;
     for _ in 0..CLOCK_LOOKS {
         let query = [lock(Lock::None)];
-        connection.ready([(query[0].name, &query[0].sql, None)].into_iter()).await.map_err(Fault::into_error)?;
+        connection
+            .ready([(query[0].name, &query[0].sql, None)].into_iter())
+            .await
+            .map_err(Fault::into_error)?;
         let sent = clock.now();
         let rows = snapshot(connection, &query).await.map_err(Fault::into_error)?;
         let took = clock.now().micros().saturating_sub(sent.micros()).max(0);
