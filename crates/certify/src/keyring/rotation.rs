@@ -15,7 +15,7 @@ use seal::key::KeyId;
 use serde_json::{Value as Json, json};
 use store::{Query, Row, Write, values};
 
-use super::rows::{Anchor, CLOSE, INSERT, Known, OPEN, RETIRE, Stage, TOUCH, WITHDRAW};
+use super::rows::{CLOSE, INSERT, OPEN, RETIRE, Stage, TOUCH, WITHDRAW};
 use super::{Error, folder, nodes};
 use crate::acts::Refused;
 use crate::intake::AuditVisa;
@@ -132,11 +132,12 @@ impl AuditVisa {
         Ok(json!({ "withdrawn": id.to_string(), "file": folder::file_name(id) }))
     }
 
-    /// A key that closes is retired once nothing that saw it active can commit any more.
+    /// A key that closes is retired once nothing that saw it active can commit any more. The ring must have
+    /// been looked at: what it calls closing was committed then.
     pub(super) async fn retire_closed(&self) -> Result<(), Error> {
-        let known = Known::now(&self.door).await?;
-        let closing: Vec<String> =
-            closing(&known.anchors).map(|anchor| anchor.key.id().to_string()).collect();
+        let ring = self.keys();
+        let closing = ring.anchors.iter().filter(|anchor| anchor.stage == Stage::Closing);
+        let closing: Vec<String> = closing.map(|anchor| anchor.key.id().to_string()).collect();
         if closing.is_empty() {
             return Ok(());
         }
@@ -224,10 +225,6 @@ impl AuditVisa {
         audit.after_state = json!({ "status": after.as_str() });
         move |now| audit.clone().write(now, &*random)
     }
-}
-
-fn closing(anchors: &[Anchor]) -> impl Iterator<Item = &Anchor> {
-    anchors.iter().filter(|anchor| anchor.stage == Stage::Closing)
 }
 
 fn first(rows: &[Vec<Row>]) -> &[Row] {
