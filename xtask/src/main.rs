@@ -3,6 +3,7 @@
 mod bench;
 mod canary;
 mod crash;
+mod faults;
 mod gates;
 mod lab;
 mod race;
@@ -36,6 +37,8 @@ enum Task {
     Bench(bench::Bench),
     /// A thousand changes, each sent several times at once, some connections cut: one certificate a change
     Race(race::Race),
+    /// Three servers on one PostgreSQL under load, broken in every known way: every answer has its one effect
+    Faults(faults::Faults),
     /// Seeded runs of several nodes in virtual time over a store that fails, with the real door and relay
     Sim(sim::Sim),
     /// No secret and no mail address in what a run left behind
@@ -52,6 +55,7 @@ fn main() -> ExitCode {
         Task::Bench(bench) => bench::run(&bench),
         Task::Crash(crash) => crash::run(&crash),
         Task::Race(race) => race.run(),
+        Task::Faults(faults) => faults.run(),
         Task::Sim(sim) => sim.run(),
         Task::Canary(canary) => canary.run(),
         Task::Vectors(vectors) => vectors.run(),

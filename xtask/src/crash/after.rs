@@ -9,9 +9,9 @@ use serde_json::Value as Json;
 
 use crate::lab::record::{self, Certificate, Recorded};
 use crate::lab::wire::Answer;
-use crate::lab::{self, House, Server, event, wire};
+use crate::lab::{self, House, Server, clock, event, wire};
 
-use super::stage::{Clock, MOVED, Stage, sweep_faketime};
+use super::stage::{Clock, MOVED, Stage};
 use super::telegram::Telegram;
 
 /// Times a sender delivers again when it is told to come again.
@@ -39,7 +39,7 @@ struct Swept(u32);
 
 impl Drop for Swept {
     fn drop(&mut self) {
-        sweep_faketime(self.0);
+        clock::sweep(self.0);
     }
 }
 

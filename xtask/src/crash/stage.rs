@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context as _, ensure};
 
 use crate::lab::event::{Event, Report, checkout, delivery};
-use crate::lab::{self, House, Server, Setup, wire};
+use crate::lab::{self, House, Server, Setup, clock, wire};
 use crate::trace::{self, Durability, Point};
 
 use super::Bug;
@@ -48,7 +48,7 @@ impl Stage {
     /// # Errors
     /// Faketime is missing, or the program does not certify and announce the event.
     pub(super) fn make(root: &Path, program: PathBuf, bug: Option<Bug>) -> anyhow::Result<Self> {
-        let faketime = faketime()?;
+        let faketime = clock::faketime()?;
         let telegram = Telegram::start()?;
         // The port is another one at each start; flags say which.
         let setup = Setup { telegram: Some(telegram.address), ..Setup::default() };
@@ -113,12 +113,7 @@ impl Stage {
             command.env("ONCESEAL_PLANTED_BUG", bug.name());
         }
         if clock == Clock::Moved {
-            // Only the wall clock: waits go by the other one, and files keep their true times.
-            command
-                .env("LD_PRELOAD", &self.faketime)
-                .env("FAKETIME", format!("+{MOVED}s"))
-                .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
-                .env("NO_FAKE_STAT", "1");
+            clock::shift(&mut command, &self.faketime, MOVED);
         }
         command
     }
@@ -129,22 +124,5 @@ impl Stage {
     /// It ends early; the message has its last words.
     pub(super) fn start(&self, house: &House, telegram: &Telegram, clock: Clock) -> anyhow::Result<Server> {
         house.start_with(self.command(house, telegram, (clock, &["serve"])))
-    }
-}
-
-/// The preload library of Debian's package faketime.
-fn faketime() -> anyhow::Result<PathBuf> {
-    let places = std::fs::read_dir("/usr/lib")?.filter_map(Result::ok);
-    places
-        .map(|place| place.path().join("faketime/libfaketimeMT.so.1"))
-        .find(|path| path.exists())
-        .context("Debian's package faketime is missing; `cargo xtask test` installs it")
-}
-
-/// Removes what faketime leaves of a killed program.
-pub(super) fn sweep_faketime(pid: u32) {
-    for name in [format!("faketime_shm_{pid}"), format!("sem.faketime_sem_{pid}")] {
-        // Not there: the program removed it itself.
-        let _ = std::fs::remove_file(Path::new("/dev/shm").join(name));
     }
 }

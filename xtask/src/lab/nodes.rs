@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use nix::sys::signal::Signal;
@@ -15,8 +15,8 @@ use super::house::{Database, House, Setup};
 use super::server::Server;
 use super::wire::Answer;
 
-/// How often a wait looks again.
-const LOOK: Duration = Duration::from_millis(10);
+/// How long a node may take to say whether it is ready.
+const READY_WITHIN: Duration = Duration::from_secs(3);
 
 /// One server and its house.
 pub(crate) struct Node {
@@ -34,24 +34,11 @@ pub(crate) struct Nodes {
 }
 
 impl Nodes {
-    /// Houses below `folder`, one for each database that is told (the same one, by different ways), and
-    /// their servers, started.
+    /// Houses below `folder`, one for each database that is told (the same one, maybe by different ways), and
+    /// their servers, started by commands that are changed: another environment.
     ///
     /// # Errors
     /// One of them doesn't start.
-    pub(crate) fn start(
-        program: &Path,
-        folder: &Path,
-        setup: &Setup,
-        databases: Vec<Database>,
-    ) -> anyhow::Result<Self> {
-        Self::start_with(program, folder, setup, databases, |_| {})
-    }
-
-    /// As [`Nodes::start`], with a command that is changed: another environment.
-    ///
-    /// # Errors
-    /// As [`Nodes::start`].
     pub(crate) fn start_with(
         program: &Path,
         folder: &Path,
@@ -88,25 +75,6 @@ impl Nodes {
         self.nodes.iter()
     }
 
-    /// Waits until every node says that it is ready; how long that took.
-    ///
-    /// # Errors
-    /// One isn't within `patience`; with its reasons.
-    pub(crate) fn ready(&self, patience: Duration) -> anyhow::Result<Duration> {
-        let since = Instant::now();
-        for (number, node) in (1..).zip(&self.nodes) {
-            let mut last = "no answer".to_owned();
-            while !node.get("/readyz").is_ok_and(|answer| {
-                last = answer.text();
-                answer.status == 200
-            }) {
-                ensure!(since.elapsed() < patience, "node {number} is not ready after {patience:?}: {last}");
-                std::thread::park_timeout(LOOK);
-            }
-        }
-        Ok(since.elapsed())
-    }
-
     /// Ends all in order.
     ///
     /// # Errors
@@ -126,18 +94,10 @@ impl Node {
         })
     }
 
-    /// Starts its server.
+    /// Starts its server by a command that is changed: another environment, more flags.
     ///
     /// # Errors
     /// It runs already, or ends early; the message has its last words.
-    pub(crate) fn start(&self) -> anyhow::Result<()> {
-        self.start_with(|_| {})
-    }
-
-    /// As [`Node::start`], with a command that is changed: another environment, more flags.
-    ///
-    /// # Errors
-    /// As [`Node::start`].
     pub(crate) fn start_with(&self, changed: impl FnOnce(&mut Command)) -> anyhow::Result<()> {
         let mut running = self.running();
         ensure!(running.is_none(), "the node runs already");
@@ -191,6 +151,28 @@ impl Node {
     /// No answer.
     pub(crate) fn get(&self, path: &str) -> anyhow::Result<Answer> {
         super::wire::exchange(self.address(), &super::wire::request("GET", path, &[], b""))
+    }
+
+    /// Whether it says that it is ready.
+    pub(crate) fn is_ready(&self) -> bool {
+        let request = super::wire::request("GET", "/readyz", &[], b"");
+        let answer = super::wire::exchange_within(self.address(), &request, READY_WITHIN);
+        answer.is_ok_and(|answer| answer.status == 200)
+    }
+
+    /// The end of its log.
+    pub(crate) fn last_words(&self) -> String {
+        self.running().as_ref().map_or_else(|| "it is down".into(), Server::last_words)
+    }
+
+    /// How often its running server's log has these words.
+    ///
+    /// # Errors
+    /// It is down, or its log can't be read.
+    pub(crate) fn log_counts(&self, words: &str) -> anyhow::Result<usize> {
+        let log = self.running().as_ref().context("the node is down")?.log.clone();
+        let text = String::from_utf8_lossy(&std::fs::read(log)?).into_owned();
+        Ok(text.lines().filter(|line| line.contains(words)).count())
     }
 
     /// Something that is asked of its running server.

@@ -81,26 +81,41 @@ impl Records {
     /// # Errors
     /// It can't be read.
     pub(crate) fn at(database: &Psql) -> anyhow::Result<Self> {
+        Self::within(database, "true")
+    }
+
+    /// What a PostgreSQL database holds of the events that fulfil a condition on `certify_events`.
+    ///
+    /// # Errors
+    /// It can't be read.
+    pub(crate) fn within(database: &Psql, condition: &str) -> anyhow::Result<Self> {
         let mut records = Self::default();
-        let events = "select json_build_array(event_id, id, ref, status, certificate_event, \
+        let events = format!(
+            "select json_build_array(event_id, id, ref, status, certificate_event, \
              (select count(*) from certify_arrivals a where a.event = e.id), encode(payload_hash, 'hex'), \
-             response_body::text) from certify_events e";
-        for line in database.ask(events)?.lines() {
+             response_body::text) from certify_events e where {condition}"
+        );
+        for line in database.ask(&events)?.lines() {
             let (event_id, id, reference, status, certificate_event, arrivals, payload_hash, outcome) =
                 serde_json::from_str(line).context("an event's row")?;
             let recorded =
                 Recorded { id, reference, status, certificate_event, arrivals, payload_hash, outcome };
             records.events.insert(event_id, recorded);
         }
-        let certificates = "select json_build_array(event, slug, encode(html_hash, 'hex'), \
-             encode(zip_hash, 'hex'), encode(json_hash, 'hex'), encode(run_hash, 'hex')) \
-             from certify_certificates order by event";
-        for line in database.ask(certificates)?.lines() {
+        let certificates = format!(
+            "select json_build_array(c.event, c.slug, encode(c.html_hash, 'hex'), \
+             encode(c.zip_hash, 'hex'), encode(c.json_hash, 'hex'), encode(c.run_hash, 'hex')) \
+             from certify_certificates c join certify_events e on e.id = c.event where {condition} order by c.event"
+        );
+        for line in database.ask(&certificates)?.lines() {
             let (event, slug, html, zip, json, run_hash) =
                 serde_json::from_str(line).context("a certificate's row")?;
             records.certificates.push(Certificate { event, slug, hashes: [html, zip, json], run_hash });
         }
-        let announcements = ANNOUNCEMENTS.replace(COLUMNS, &format!("json_build_array({COLUMNS})"));
+        let announcements = ANNOUNCEMENTS.replace(COLUMNS, &format!("json_build_array({COLUMNS})")).replace(
+            "order by",
+            &format!("and o.object_id in (select ref from certify_events where {condition}) order by"),
+        );
         for line in database.ask(&announcements)?.lines() {
             let (reference, channel, status) = serde_json::from_str(line).context("an announcement's row")?;
             records.announcements.push(Announced { reference, channel, status });

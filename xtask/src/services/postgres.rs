@@ -5,6 +5,7 @@
 //! SQLite: SQL that depends on the order of bytes has to say so.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Read as _;
@@ -52,6 +53,8 @@ pub(crate) struct Options {
     pub(crate) within: Option<PathBuf>,
     /// More settings, which win over ours.
     pub(crate) settings: Vec<(&'static str, String)>,
+    /// What the server's own environment has besides, such as a library that makes its disk slow.
+    pub(crate) environment: Vec<(&'static str, OsString)>,
 }
 
 /// Whether a commit outlives the machine's power.
@@ -92,6 +95,7 @@ pub(crate) struct Postgres {
     port: u16,
     password: String,
     settings: BTreeMap<String, String>,
+    environment: Vec<(&'static str, OsString)>,
     folder: Folder,
 }
 
@@ -143,6 +147,7 @@ impl Postgres {
             port: port::free()?,
             password,
             settings,
+            environment: options.environment.clone(),
             folder,
         })
     }
@@ -199,7 +204,7 @@ impl Postgres {
         ensure!(self.running.is_none(), "PostgreSQL runs already on port {}", self.port);
         self.configure()?;
         let mut command = self.command("postgres");
-        command.arg("-D").arg(self.data());
+        command.arg("-D").arg(self.data()).envs(self.environment.iter().map(|(name, value)| (name, value)));
         let mut running = Running::spawn(command, &self.log())?;
         let is_up = wait(STARTED_WITHIN, || Ok(running.has_ended()? || self.is_ready(running.id())))?;
         if !is_up || running.has_ended()? {
