@@ -1,7 +1,7 @@
 //! pgbench with the door's own statements, in three forms: one by one, in two pipelined round trips, in one
 //! call of a function. What the server and a C client alone can do with them.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -87,44 +87,68 @@ pub(super) fn there() -> Result<()> {
 
 impl Started for Pgbench {
     fn measure(&mut self, kind: Kind, clients: usize, time: Duration) -> Result<Sample> {
-        self.run(kind, clients, Duration::from_secs(1))?;
-        self.run(kind, clients, time)
-    }
-}
-
-impl Pgbench {
-    fn run(&self, kind: Kind, clients: usize, time: Duration) -> Result<Sample> {
         let script = self.folder.join("script.sql");
         std::fs::write(&script, self.form.script(kind))?;
         let logs = self.folder.join("log");
         // Of the run before.
         let _ = std::fs::remove_dir_all(&logs);
         std::fs::create_dir(&logs)?;
+        // Connections come, statements are prepared: not counted. Each client has a server process of its own
+        // for that.
+        let warm_up = 1 + u64::try_from(clients)? / 32;
         let mut command = Command::new("pgbench");
         command.args(["--protocol=prepared", "--no-vacuum", "--jobs=1", "--log"]);
         command.arg(format!("--log-prefix={}", logs.join("pgbench").display()));
-        command.args([format!("--client={clients}"), format!("--time={}", time.as_secs().max(1))]);
+        command.args([format!("--client={clients}"), format!("--time={}", warm_up + time.as_secs().max(1))]);
         VALUES.iter().for_each(|value| {
             command.args(["-D", value]);
         });
         command.arg("--file").arg(&script).envs(environment(&self.url)?);
         let told = command.output().context("pgbench can't be started")?;
-        let text = String::from_utf8_lossy(&told.stdout);
         let words = String::from_utf8_lossy(&told.stderr);
         ensure!(told.status.success(), "pgbench failed: {}", words.trim().replace('\n', " | "));
-        // It tells no rate when nothing was done, as in a short run on a stalled disk.
-        let done =
-            value(&text, "number of transactions actually processed: ").context("pgbench tells nothing")?;
-        let rate = if done == 0 { 0 } else { value(&text, "tps = ").context("pgbench tells no rate")? };
+        let text = String::from_utf8_lossy(&told.stdout);
         let failures = value(&text, "number of failed transactions: ").unwrap_or_default();
-        let mut latencies = latencies(&logs)?;
-        latencies.sort_unstable();
-        let at = |percent: usize| {
-            let rank = (latencies.len() * percent).div_ceil(100).max(1);
-            latencies.get(rank - 1).copied().unwrap_or_default()
-        };
-        Ok(Sample { rate, p50: at(50), p99: at(99), failures })
+        let mut done = Vec::new();
+        for entry in std::fs::read_dir(logs)? {
+            let text = std::fs::read_to_string(entry?.path())?;
+            done.extend(text.lines().filter_map(Done::read));
+        }
+        Ok(Sample { failures, ..last(&done, time) })
     }
+}
+
+/// A transaction in the log, in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Done {
+    took: u64,
+    /// When it ended, since 1970.
+    at: u64,
+}
+
+impl Done {
+    /// "client number took script seconds microseconds"
+    fn read(line: &str) -> Option<Self> {
+        let mut fields = line.split(' ').map(|it| it.parse::<u64>().ok());
+        let took = fields.nth(2)??;
+        let (seconds, micros) = (fields.nth(1)??, fields.next()??);
+        Some(Self { took, at: seconds * 1_000_000 + micros })
+    }
+}
+
+/// The figures of the last so long; what was before is the warm-up.
+fn last(done: &[Done], time: Duration) -> Sample {
+    let time = u64::try_from(time.as_micros()).unwrap_or(u64::MAX).max(1);
+    let end = done.iter().map(|it| it.at).max().unwrap_or_default();
+    let counted = done.iter().filter(|it| it.at > end.saturating_sub(time));
+    let mut latencies: Vec<u64> = counted.map(|it| it.took).collect();
+    latencies.sort_unstable();
+    let at = |percent: usize| {
+        let rank = (latencies.len() * percent).div_ceil(100).max(1);
+        latencies.get(rank - 1).copied().unwrap_or_default()
+    };
+    let count = u64::try_from(latencies.len()).unwrap_or_default();
+    Sample { rate: count * 1_000_000 / time, p50: at(50), p99: at(99), failures: 0 }
 }
 
 /// The whole number behind a word of pgbench's report.
@@ -132,16 +156,6 @@ fn value(text: &str, word: &str) -> Option<u64> {
     let (_, rest) = text.split_once(word)?;
     let end = rest.find(|it: char| !it.is_ascii_digit()).unwrap_or(rest.len());
     rest.get(..end)?.parse().ok()
-}
-
-/// Third column of the logs: microseconds of one transaction.
-fn latencies(logs: &Path) -> Result<Vec<u64>> {
-    let mut all = Vec::new();
-    for entry in std::fs::read_dir(logs)? {
-        let text = std::fs::read_to_string(entry?.path())?;
-        all.extend(text.lines().filter_map(|line| line.split(' ').nth(2)?.parse::<u64>().ok()));
-    }
-    Ok(all)
 }
 
 /// libpq's environment from a URL with user, password, address and database: command lines can be read by
@@ -169,11 +183,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_read_from_the_report() {
-        let report = "number of failed transactions: 3 (0.010%)\ntps = 2968.123 (without initial)\n";
-        assert_eq!(value(report, "tps = "), Some(2968));
-        assert_eq!(value(report, "number of failed transactions: "), Some(3));
-        assert_eq!(value(report, "latency = "), None);
+    fn figures_are_those_of_the_time_after_the_warm_up() {
+        let log = "0 1 90000 0 1767225600 900000\n0 2 300 0 1767225601 500000\n1 1 100 0 1767225602 0\n";
+        let done: Vec<_> = log.lines().filter_map(Done::read).collect();
+        assert_eq!(done[1], Done { took: 300, at: 1_767_225_601_500_000 });
+        let sample = last(&done, Duration::from_secs(1));
+        assert_eq!((sample.rate, sample.p50, sample.p99), (2, 100, 300));
+        assert_eq!(last(&[], Duration::from_secs(1)), Sample::default());
+    }
+
+    #[test]
+    fn failures_are_read_from_the_report() {
+        assert_eq!(
+            value("number of failed transactions: 3 (0.010%)\n", "number of failed transactions: "),
+            Some(3)
+        );
+        assert_eq!(value("tps = 1", "latency = "), None);
     }
 
     #[test]
