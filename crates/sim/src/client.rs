@@ -124,19 +124,16 @@ fn heard(world: &World, key: &str, answer: Result<Answer, Failure>) -> history::
     match answer {
         Ok(Answer::Done(Done { outcome, replayed, same, .. })) => {
             let sql = "select count(*) from sim_effects where key = $1 and body = $2";
-            stands(
-                world,
-                key,
-                "a result that is not kept",
-                Query::new("told", sql, values![key, &outcome.body]),
-            );
+            let query = Query::new("told", sql, values![key, &outcome.body]);
+            stands(world, key, "a result that is not kept", &query);
             let outcome = outcome.body.into_bytes();
             history::Answer::Finished(history::Finished { outcome, replayed, same, generation: None })
         }
         Ok(Answer::InProgress { durable, .. }) => {
             if durable {
                 let sql = "select count(*) from sim_records where key = $1";
-                stands(world, key, "of a claim that is not kept", &Query::new("told", sql, values![key]));
+                let query = Query::new("told", sql, values![key]);
+                stands(world, key, "of a claim that is not kept", &query);
             }
             history::Answer::InProgress
         }

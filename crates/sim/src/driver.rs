@@ -10,7 +10,6 @@ use store::{Driver, Error, Query, Row, Work, Written};
 
 use crate::mishap::Mishap;
 use crate::process::{Dead, Process};
-use crate::rows;
 use crate::session::Session;
 use crate::world::World;
 
@@ -66,8 +65,7 @@ impl Driver for Unreliable {
         self.process.pass().await;
         let mishap = self.world.mishap(self.process.node);
         self.world.way().await;
-        let rows: Result<Vec<_>, _> =
-            queries.iter().map(|query| self.world.read(&rows::plain(query))).collect();
+        let rows: Result<Vec<_>, _> = queries.iter().map(|query| self.world.read(query)).collect();
         self.world.way().await;
         self.process.pass().await;
         match mishap {

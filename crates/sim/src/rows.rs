@@ -1,7 +1,7 @@
 //! Which rows a read locks. Statements say so with the tokens `{for_update}` and `{skip_locked alias}`; the
 //! first column of such a read is the row's number.
 
-use store::{Error, Query, Row};
+use store::{Error, Row};
 
 use crate::locks::Subject;
 
@@ -34,17 +34,6 @@ impl Locking {
 /// What to lock for a row.
 pub(crate) fn subject(table: &str, row: &Row) -> Result<Subject, Error> {
     Ok(Subject::Row(table.to_owned(), row.int(0)?))
-}
-
-/// The statement without what only locks: the database in memory has one user.
-pub(crate) fn plain(query: &Query) -> Query {
-    match query.sql.split_once("{skip_locked ") {
-        Some((before, rest)) => {
-            let after = rest.split_once('}').map_or("", |(_, after)| after);
-            Query::new(query.name, format!("{before}{after}"), query.values.clone())
-        }
-        None => query.clone(),
-    }
 }
 
 #[cfg(test)]

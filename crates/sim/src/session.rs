@@ -113,8 +113,7 @@ impl Session<'_> {
     }
 
     async fn read(&self, session: u64, query: &Query) -> Result<Vec<Row>, Fault> {
-        let plain = rows::plain(query);
-        let found = || self.world.read(&plain).map_err(Fault::Final);
+        let found = || self.world.read(query).map_err(Fault::Final);
         let (table, waits) = match Locking::of(&query.sql) {
             Locking::None => return found(),
             Locking::Wait(table) => (table, true),
