@@ -14,6 +14,7 @@ use crate::identity::{Identity, Plain};
 use crate::intake::AuditVisa;
 use crate::issue::{self, Recorded};
 use crate::keyring::Keyring;
+use crate::policy::SecondReport;
 use crate::sql;
 
 /// What the files of an orphan say.
@@ -21,6 +22,8 @@ pub(crate) struct Adoption {
     pub(crate) identity: Identity,
     pub(crate) recorded: Recorded,
     fingerprint: Digest,
+    /// What a second report of the same change would find.
+    change: Option<Digest>,
 }
 
 /// What became of an orphan.
@@ -57,13 +60,22 @@ pub(crate) fn read(json: &[u8], slug: &str, keys: &Keyring) -> Option<Adoption> 
     let issued_at = Time::from_seconds(run.get("issued_at")?.as_i64()?);
     let recorded =
         issue::restored(slug, run, issued_at, &Signature::from_bytes(signature).ok()?, key).ok()?;
-    Some(Adoption { identity, recorded, fingerprint })
+    let change = change_key(&identity, &recorded);
+    Some(Adoption { identity, recorded, fingerprint, change })
+}
+
+/// The id of the key that a certificate says it was signed with.
+pub(crate) fn key_of(json: &[u8]) -> Option<String> {
+    Some(seal::json::parse(json).ok()?.pointer("/signature/kid")?.as_str()?.to_owned())
 }
 
 impl AuditVisa {
     /// Makes the record, unless one has appeared meanwhile or the change has its certificate. The
     /// announcement may have gone out or not: it is `uncertain` and waits for a person.
     pub(crate) async fn adopt(&self, adoption: Adoption) -> Result<Adopted, Refused> {
+        // Where each report gets a certificate of its own, none is in another's way.
+        let guarded = self.shared.policy.second_report == SecondReport::Reuse;
+        let adoption = Adoption { change: adoption.change.filter(|_| guarded), ..adoption };
         let reads = vec![
             Query::new(
                 "certificates.slug",
@@ -75,7 +87,7 @@ impl AuditVisa {
                 "select id from certify_events where ref = $1",
                 values![&adoption.identity.reference],
             ),
-            Query::new("certificates.by_change", sql::CERTIFIED_CHANGE, values![change_key(&adoption)]),
+            Query::new("certificates.by_change", sql::CERTIFIED_CHANGE, values![adoption.change]),
         ];
         let base = self.shared.issuer.url.clone();
         let (random, channels) = (self.door.random(), self.shared.announce.clone());
@@ -108,15 +120,15 @@ impl AuditVisa {
     }
 }
 
-fn change_key(adoption: &Adoption) -> Option<Digest> {
-    let run = &adoption.recorded.run;
+fn change_key(identity: &Identity, recorded: &Recorded) -> Option<Digest> {
+    let run = &recorded.run;
     let change = run.pointer("/event/change")?.as_str()?;
     let sub = run.pointer("/event/sub_account").and_then(Json::as_str).unwrap_or("");
-    Some(Digest::of_fields(&["change", &adoption.identity.account, sub, change].map(str::as_bytes)))
+    Some(Digest::of_fields(&["change", &identity.account, sub, change].map(str::as_bytes)))
 }
 
 fn record(adoption: &Adoption, source: &str, base: &str, now: Time) -> Result<Vec<Write>, Error> {
-    let Adoption { identity, recorded, fingerprint } = adoption;
+    let Adoption { identity, recorded, fingerprint, change } = adoption;
     let run = &recorded.run;
     let text = |pointer: &str| run.pointer(pointer).and_then(Json::as_str);
     let missing = |column: &str| Error::Corrupt { table: "run", column: column.into() };
@@ -155,7 +167,7 @@ fn record(adoption: &Adoption, source: &str, base: &str, now: Time) -> Result<Ve
     let [html, zip, json_hash] = recorded.hashes;
     let certificate = values![
         &recorded.slug,
-        change_key(adoption),
+        *change,
         run.to_string(),
         recorded.run_hash,
         &recorded.key_id,

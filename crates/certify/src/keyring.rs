@@ -7,10 +7,11 @@
 //!
 //! Modules in reading order: `folder` (the files), `rows` (the public halves), `first` (the first start,
 //! of any number of nodes at once), `reload` (what the store says now), `rotation` (announce, activate,
-//! withdraw, rotate), `nodes` (who has loaded what).
+//! withdraw, rotate), `nodes` (who has loaded what), `forgotten` (files whose rows a restore took away).
 
 mod first;
 mod folder;
+mod forgotten;
 mod nodes;
 mod reload;
 mod rotation;

@@ -20,7 +20,7 @@ use crate::recovery::mark_write;
 
 /// Lines in one batch of the export.
 const BATCH: u32 = 500;
-const EXPORTED: &str = "export.audit";
+pub(crate) const EXPORTED: &str = "export.audit";
 const EXPORTED_BYTES: &str = "export.bytes";
 /// Length on record while the file is replaced: either file may stand there, and nothing is cut off it.
 const LENGTH_UNCERTAIN: i64 = i64::MAX;
@@ -43,10 +43,11 @@ const HORIZON: &str =
     "select coalesce(max(id), 0), {next_transaction}, {oldest_transaction} from audit_events";
 
 /// A part of the export.
-struct Page {
-    lines: Vec<String>,
+pub(crate) struct Page {
+    /// Without line ends.
+    pub(crate) lines: Vec<String>,
     /// The audit row to go on after; none on an empty page.
-    next: Option<i64>,
+    pub(crate) next: Option<i64>,
 }
 
 impl Page {
@@ -69,7 +70,8 @@ impl AuditVisa {
         Ok((page.lines, page.next))
     }
 
-    async fn page(&self, after: i64, to: i64, limit: u32) -> Result<Page, store::Error> {
+    /// The next lines after audit row `after`, up to `to`.
+    pub(crate) async fn page(&self, after: i64, to: i64, limit: u32) -> Result<Page, store::Error> {
         let limit = i64::from(limit.clamp(1, BATCH));
         let query = Query::new("export.page", PROCESSED, values![after, to, limit]);
         let rows = self.door.store().query(query).await?;
@@ -234,6 +236,11 @@ impl ProcessedFile {
     #[must_use]
     pub const fn at(path: PathBuf) -> Self {
         Self { path }
+    }
+
+    /// Where it stands.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Appends whole lines and syncs; gives the file's length afterwards.

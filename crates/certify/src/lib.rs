@@ -7,7 +7,7 @@
 //! transaction), [`intake`] (a delivery from the first byte to the answer), [`buffer`] (repeats
 //! answered from memory, off by default), [`delivery`] (a certificate's file given out), [`audit`] (every arrival, every state), [`recovery`] (what a crash left; `orphans`, `adopt`: files
 //! without a record), [`acts`] (what only a person may do), [`ledgerfile`] (processed.jsonl) and `import` (another installation's), [`plain`] (whose references are plain), `check` (the
-//! store against itself), `fence` (the end of all writing, for a move).
+//! store against itself), `fence` (the end of all writing, for a move), [`restored`] (what a restored database forgot).
 //!
 //! Not here: HTTP, configuration files, the sending of announcements (crate `relay`).
 
@@ -26,6 +26,7 @@ pub mod page;
 pub mod plain;
 pub mod policy;
 pub mod recovery;
+pub mod restored;
 pub mod run;
 pub mod shelf;
 

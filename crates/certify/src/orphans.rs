@@ -23,6 +23,21 @@ const ORPHAN_AFTER: Duration = Duration::from_secs(15 * 60);
 /// Slugs looked up in one read.
 const LOOK_UP: usize = 256;
 
+/// What files without a record turned out to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// They have a record now, under this reference.
+    Adopted(String),
+    /// They had one already, made meanwhile.
+    Known,
+    /// The event of this reference, or its change, has another result.
+    Superfluous(String),
+    /// They can't become a record; why.
+    Unusable(&'static str),
+    /// Signed with this key, whose file is here and whose row is not: the database was restored.
+    KeyForgotten(String),
+}
+
 impl AuditVisa {
     /// A record whose files can't be made again waits for a person.
     pub(crate) async fn mark_orphaned(&self, event: i64, cause: &str) {
@@ -103,33 +118,46 @@ impl AuditVisa {
     }
 
     async fn adopt_or_discard(&self, slug: &str, done: &mut Swept) -> Result<(), Refused> {
-        let set = self.keys().jwks()?;
-        let Ok(Some(json)) = self.shared.shelf.get(slug, Form::Json).await else {
-            self.discard(slug, done).await;
-            return Ok(());
-        };
-        let genuine =
-            matches!(verify(&json, &Trust::from(&set)).verdict, Verdict::Valid | Verdict::ValidDateClaimed);
-        let adoption = genuine.then(|| adopt::read(&json, slug, &self.keys())).flatten();
-        let whole = match &adoption {
-            Some(found) => self.rebuild(&found.recorded).await.is_ok(),
-            None => false,
-        };
-        let Some(adoption) = adoption.filter(|_| whole) else {
-            self.discard(slug, done).await;
-            return Ok(());
-        };
-        let reference = adoption.identity.reference.clone();
-        match self.adopt(adoption).await? {
-            Adopted::Recorded => {
+        match self.adopt_files(slug).await? {
+            Found::Adopted(reference) => {
                 tracing::warn!(r#ref = %reference, slug, "event_orphaned");
                 done.adopted += 1;
             }
             // Its event came while the sweep looked: the files are its.
-            Adopted::Known => {}
-            Adopted::Superfluous => self.discard(slug, done).await,
+            Found::Known => {}
+            // Nothing but these files may be left of it.
+            Found::KeyForgotten(key) => tracing::warn!(slug, key, "delivery_signed_with_forgotten_key"),
+            Found::Superfluous(_) | Found::Unusable(_) => self.discard(slug, done).await,
         }
         Ok(())
+    }
+
+    /// Makes a record of files that have none, where they verify and give themselves again.
+    pub(crate) async fn adopt_files(&self, slug: &str) -> Result<Found, Refused> {
+        let keys = self.keys();
+        let Ok(Some(json)) = self.shared.shelf.get(slug, Form::Json).await else {
+            return Ok(Found::Unusable("its JSON is missing or can't be read"));
+        };
+        match verify(&json, &Trust::from(&keys.jwks()?)).verdict {
+            Verdict::Valid | Verdict::ValidDateClaimed => {}
+            Verdict::IntactSignerUnknown => {
+                let key = adopt::key_of(&json).filter(|key| self.folder.holds(key));
+                return Ok(key.map_or(Found::Unusable("its signer is not known"), Found::KeyForgotten));
+            }
+            Verdict::Invalid(_) => return Ok(Found::Unusable("its JSON was changed or is damaged")),
+        }
+        let Some(adoption) = adopt::read(&json, slug, &keys) else {
+            return Ok(Found::Unusable("it is of another installation"));
+        };
+        if self.rebuild(&adoption.recorded).await.is_err() {
+            return Ok(Found::Unusable("this program can't make its files again"));
+        }
+        let reference = adoption.identity.reference.clone();
+        Ok(match self.adopt(adoption).await? {
+            Adopted::Recorded => Found::Adopted(reference),
+            Adopted::Known => Found::Known,
+            Adopted::Superfluous => Found::Superfluous(reference),
+        })
     }
 
     async fn discard(&self, slug: &str, done: &mut Swept) {

@@ -25,6 +25,8 @@ mod only_sqlite;
 #[cfg(test)]
 mod operate;
 #[cfg(test)]
+mod restored;
+#[cfg(test)]
 mod start;
 #[cfg(test)]
 mod telemetry;

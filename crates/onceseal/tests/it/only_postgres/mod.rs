@@ -3,4 +3,5 @@
 mod copy;
 mod migrate;
 mod moving;
+mod restored;
 mod two_servers;
