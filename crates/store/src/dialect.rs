@@ -80,9 +80,10 @@ impl Dialect {
             "bytes" => self.pick("blob", "bytea"),
             "strict" => self.pick("strict", ""),
             "strict_by_key" => self.pick("strict, without rowid", ""),
-            // The number of the next transaction, and of the oldest that runs; SQLite's one writer has none
+            // A number above that of every transaction begun so far, taken for it (a snapshot's own upper end
+            // is only above those that are over), and the oldest that runs; SQLite's one writer has none
             // beside it.
-            "next_transaction" => self.pick("0", "pg_snapshot_xmax(pg_current_snapshot())::text::bigint"),
+            "next_transaction" => self.pick("0", "pg_current_xact_id()::text::bigint"),
             "oldest_transaction" => self.pick("0", "pg_snapshot_xmin(pg_current_snapshot())::text::bigint"),
             // Text in the order of its bytes, whatever the database's language.
             "bytewise" => self.pick("", "collate \"C\""),

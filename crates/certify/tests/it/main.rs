@@ -10,6 +10,7 @@ mod keys_first;
 mod keys_rotation;
 mod ledger;
 mod nodes;
+mod only_postgres;
 mod personal;
 mod recovery;
 mod s3;
