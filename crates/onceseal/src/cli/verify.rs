@@ -31,7 +31,8 @@ pub struct Verify {
     #[arg(required = true, value_name = "FILE|URL")]
     files: Vec<String>,
     /// Trusted keys: a key set's file or address, or one public key in base64url
-    #[arg(long, value_name = "FILE|URL|KEY", conflicts_with = "anchor")]
+    // One key in 64 begins with a hyphen.
+    #[arg(long, value_name = "FILE|URL|KEY", conflicts_with = "anchor", allow_hyphen_values = true)]
     keys: Option<String>,
     /// Trust the keys that this host publishes over HTTPS
     #[arg(long, value_name = "HOST")]

@@ -70,6 +70,8 @@ fn every_code_that_a_lower_crate_names_is_in_the_table() {
     let unknown: Vec<_> = named
         .iter()
         .filter(|name| !known.contains(name.as_str()) && !words.contains(&name.as_str()))
+        // Variables of a cloud's machines.
+        .filter(|name| !name.starts_with("AWS_"))
         .collect();
     assert!(unknown.is_empty(), "{unknown:?}");
     assert!(named.len() > 15, "the search finds them: {named:?}");
