@@ -1,7 +1,7 @@
 //! A seeded simulation of door, recovery and relay, with their real code, over a store that fails.
 //!
 //! A run is a function of its seed: several nodes in one thread, virtual time, every choice from the seed.
-//! Modules in reading order: [`run`] (a seed from its draw to its judgement), `steps` (what may happen),
+//! Modules in reading order: [`mod@run`] (a seed from its draw to its judgement), `steps` (what may happen),
 //! `node` and `process` (what is killed, paused and started anew), `client` (who submits, and what they are
 //! told), `domain` (the commands), `visa` (runs with AuditVisa instead), `foreign` (the provider and the channels), `driver`, `session`, `locks`,
 //! `rows` and `mishap` (the unreliable store: the two trips of PostgreSQL's driver over rows in memory),
