@@ -200,6 +200,7 @@ impl AuditVisa {
             },
             payload: None,
             arrives: Arrives::No,
+            built: std::sync::Arc::default(),
         })
     }
 

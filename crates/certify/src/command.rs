@@ -2,6 +2,7 @@
 //! behind. Atomic form: files are built and stand complete before the one commit.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use door::{AuditRow, Command, Decision, Door, Failure, OutboxRow, Repeat, Steps};
@@ -77,6 +78,8 @@ pub(crate) struct CertifyEvent {
     pub(crate) arrival: Arrival,
     pub(crate) payload: Option<Bytes>,
     pub(crate) arrives: Arrives,
+    /// Set when files were made for it: they are of no use when its result turns out to be another's.
+    pub(crate) built: Arc<AtomicBool>,
 }
 
 /// What stands ready before the transaction: a certificate whose files are on the shelf, or nothing.
@@ -103,6 +106,7 @@ impl Command for CertifyEvent {
         let key = key.map_err(|cause| Failure::Step { step: SIGNING, cause: cause.to_string() })?;
         let issued = self.issue(terms, key).map_err(|cause| failed("building the certificate", cause))?;
         let slug = issued.recorded.slug.clone();
+        self.built.store(true, Ordering::Relaxed);
         let written = self.put(&slug, &issued.files.map(Bytes::from)).await;
         written.map_err(|cause| Failure::Step { step: "writing the certificate's files", cause })?;
         tracing::debug!(event_id = %self.identity.event_id, %slug, "delivery_written");

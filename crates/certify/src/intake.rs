@@ -228,6 +228,7 @@ impl AuditVisa {
             arrival,
             payload,
             arrives: Arrives::Now,
+            built: Arc::default(),
         }
     }
 
@@ -236,11 +237,13 @@ impl AuditVisa {
         let arrival = command.arrival.clone();
         let fingerprint = command.fingerprint;
         let slug = command.identity.slug(command.keys.slug_key());
+        let built = Arc::clone(&command.built);
         let reply = match self.submit(command, self.wait).await {
             Ok(Answer::Done(done)) => {
                 let row = done.written.row("arrivals.insert");
                 let arrivals = row.and_then(|row| row.int(0).ok()).unwrap_or(1);
-                if !done.replayed && answer::points_elsewhere(&done.outcome.body) {
+                // Also a repeat may have built: another node was at the same event.
+                if built.load(Ordering::Relaxed) && answer::points_elsewhere(&done.outcome.body) {
                     self.discard_unused(&slug).await;
                 }
                 if !done.replayed && door::planted::is("announce-outside-commit") {

@@ -18,3 +18,4 @@ mod s3_server;
 mod shelf;
 mod shelf_certificates;
 mod shelf_places;
+mod twin_reports;

@@ -54,12 +54,21 @@ impl Site {
     /// A node whose keys stand in `keys`. Where the engine is a server of its own, the node has connections
     /// of its own.
     pub(crate) async fn node(&self, number: u8, keys: &str) -> Result<Arc<AuditVisa>, Error> {
+        self.node_at(number, (keys, "deliveries")).await
+    }
+
+    /// As [`Site::node`], with the files of its certificates in a folder of that name.
+    pub(crate) async fn node_at(
+        &self,
+        number: u8,
+        (keys, files): (&str, &str),
+    ) -> Result<Arc<AuditVisa>, Error> {
         let store = match self.store.is_shared() {
             true => store(self.root.path(), &self.clock).await,
             false => self.store.clone(),
         };
         let random = Own { node: number, count: CountingRandom::default() };
-        let shelf = Shelf::open(&self.root.path().join("deliveries")).expect("a shelf");
+        let shelf = Shelf::open(&self.root.path().join(files)).expect("a shelf");
         let settings = Settings {
             policy: Policy::default(),
             issuer: Issuer { name: "Evan & Co".into(), url: "https://deliver.example.com".into() },
