@@ -8,12 +8,14 @@
 //!
 //! Modules in reading order: [`stage`] (the folder all runs begin with), [`telegram`] (hears the
 //! announcements), [`traced`] (one run under trace and what it told whom), [`after`] (restart, redelivery),
-//! [`judge`] (what must hold then), [`report`] (what is printed).
+//! [`judge`] (what must hold then), [`report`] (what is printed); [`many`] (the same for two servers on one
+//! PostgreSQL).
 //!
 //! Not here: how points are told apart and counted ([`crate::trace`]); many events at once (`race`).
 
 mod after;
 mod judge;
+mod many;
 mod report;
 mod stage;
 mod telegram;
@@ -41,6 +43,9 @@ const UNKILLED_MAX: u64 = 3;
 /// Arguments.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Crash {
+    /// What keeps the records
+    #[arg(long, default_value = "sqlite", value_name = "ENGINE")]
+    engine: Engine,
     /// Only this point
     #[arg(long, value_name = "POINT")]
     only: Option<u64>,
@@ -56,6 +61,15 @@ pub(crate) struct Crash {
     /// Points at work at once: most of their time they wait for announcements
     #[arg(long, default_value = "8", value_name = "COUNT")]
     jobs: NonZeroUsize,
+}
+
+/// What keeps the records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Engine {
+    /// A file in the server's folder
+    Sqlite,
+    /// A private PostgreSQL that two servers share
+    Postgres,
 }
 
 /// Bugs that a crash shows.
@@ -127,21 +141,30 @@ impl Stop {
 /// A point failed, the planted bug was not found, or the runs could not be made.
 pub(crate) fn run(asked: &Crash) -> anyhow::Result<()> {
     let root = lab::scratch("crash")?;
-    let program = match &asked.program {
-        Some(program) => program.canonicalize().context("--program")?,
-        None if asked.planted.is_some() => Build::Planted.program()?,
-        None => Build::Release.program()?,
-    };
+    let program = program(asked)?;
     let began = Instant::now();
-    let done = Stage::make(&root, program, asked.planted).and_then(|stage| {
-        let counted = count(&stage)?;
-        let tally = crash(&stage, asked, counted)?;
-        report::end(&tally, asked, (counted, began.elapsed()))
-    });
+    let done = if asked.engine == Engine::Postgres {
+        many::run(asked, &root, program)
+    } else {
+        Stage::make(&root, program, asked.planted).and_then(|stage| {
+            let counted = count(&stage)?;
+            let tally = crash(&stage, asked, counted)?;
+            report::end(&tally, asked, (counted, began.elapsed()))
+        })
+    };
     if !asked.keep {
         std::fs::remove_dir_all(&root).context("clearing target/lab/crash")?;
     }
     done
+}
+
+/// The program under test.
+fn program(asked: &Crash) -> anyhow::Result<PathBuf> {
+    match &asked.program {
+        Some(program) => program.canonicalize().context("--program"),
+        None if asked.planted.is_some() => Build::Planted.program(),
+        None => Build::Release.program(),
+    }
 }
 
 /// The recording of a whole run says how many points there are, and proves that the log misses no write.

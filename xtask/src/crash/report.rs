@@ -196,6 +196,7 @@ mod tests {
         tally.take(1, crashed(true, &["this", "that"]), 1);
         assert_eq!((tally.failed, tally.caught()), (1, true));
         let asked = |planted| Crash {
+            engine: super::super::Engine::Sqlite,
             only: Some(1),
             keep: false,
             planted,

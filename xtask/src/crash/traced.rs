@@ -88,7 +88,7 @@ fn until_marked(telegram: SocketAddr) -> impl FnMut(&trace::Seen<'_>) -> bool + 
 }
 
 /// Bodies of all 2xx answers to clients, as far as the kernel took them.
-fn told(recording: &Recording) -> anyhow::Result<Vec<Json>> {
+pub(super) fn told(recording: &Recording) -> anyhow::Result<Vec<Json>> {
     let mut answers: BTreeMap<SocketAddr, Vec<u8>> = BTreeMap::new();
     for (socket, bytes) in recording.points.iter().filter_map(trace::Point::sent) {
         if socket.origin == Origin::Accepted {
