@@ -165,22 +165,23 @@ impl AuditVisa {
 
     /// The command for an event that is on record, from its kept projection.
     pub(crate) async fn command_again(&self, row: &Row, by: &str) -> Result<CertifyEvent, Refused> {
-        let name = row.text(2)?;
-        let endpoint: std::sync::Arc<Endpoint> = self.endpoint(name).ok_or_else(|| {
-            Refused::Input(format!("source {name:?} is no longer configured; add it to try again"))
-        })?;
+        // In one look: another payload's failed attempt may take the row over at any time.
         let kept = Query::new(
             "events.input",
-            "select input from certify_events where id = $1",
+            "select source, payload_hash, input from certify_events where id = $1",
             values![row.int(0)?],
         );
         let kept = self.door.store().query(kept).await?;
-        let input = kept.first().map(|row| row.text_or_null(0)).transpose()?.flatten();
-        let event = input.and_then(|text| serde_json::from_str::<source::Event>(text).ok());
+        let kept = kept.first().ok_or_else(|| Refused::Input("the event is no longer kept".into()))?;
+        let name = kept.text(0)?;
+        let endpoint: std::sync::Arc<Endpoint> = self.endpoint(name).ok_or_else(|| {
+            Refused::Input(format!("source {name:?} is no longer configured; add it to try again"))
+        })?;
+        let event = kept.text_or_null(2)?.and_then(|text| serde_json::from_str::<source::Event>(text).ok());
         let event = event.ok_or_else(|| Refused::Input("the event's content is no longer kept".into()))?;
         let mode = CertifiedMode::of(event.mode, endpoint.unstated);
         let source = &endpoint.source;
-        let payload_hash = Digest::from_slice(row.bytes(9)?).unwrap_or(Digest::UNKNOWN);
+        let payload_hash = Digest::from_slice(kept.bytes(1)?).unwrap_or(Digest::UNKNOWN);
         Ok(CertifyEvent {
             shared: std::sync::Arc::clone(&self.shared),
             keys: self.keys(),
