@@ -51,3 +51,10 @@ fn a_claim_whose_lost_commit_happened_does_not_hold_its_key() {
     passes(4487);
     passes(28379);
 }
+
+/// Recovery read what was delivered and its hash in two looks, and another payload's failed attempt came
+/// between: the certificate was one payload's, its record said the other's.
+#[test]
+fn a_recovery_takes_payload_and_hash_from_one_look() {
+    passes(89_840);
+}
