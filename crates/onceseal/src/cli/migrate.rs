@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
+use certify::keyring::LIVE_FOR;
 use clap::{Args, Subcommand};
 use serde_json::{Value as Json, json};
 use store::migration::{Older, State, Step, missing, steps};
-use store::{Settings, Store};
+use store::{Query, Settings, Store};
 
 use super::Globals;
 use super::out::{Ended, Exit, Out, Stop, Tone};
@@ -23,7 +24,8 @@ use crate::wiring::{CHAINS, has_store, store_settings};
 
 A file whose older programs \"may serve\" can be applied while they do; before any other, stop them. On SQLite
 a file is applied while no server runs; on PostgreSQL each waits half a second at most for a table in use and
-is tried again until the patience is over. What was not applied is as it was.
+is tried again until the patience is over. What was not applied is as it was. While servers are alive that may
+not serve with a file, it is not applied (exit code 7).
 
 Exit codes of status: 0 up to date, 3 files are missing or the database is of another version")]
 pub struct Migrate {
@@ -40,6 +42,9 @@ enum What {
         /// How long to try where another program changes the schema or a table is in use
         #[arg(long, value_name = "DURATION", default_value = "60s")]
         patience: String,
+        /// Apply also what older servers may not serve with, while some are alive
+        #[arg(long)]
+        beside_older: bool,
     },
 }
 
@@ -67,7 +72,13 @@ impl Migrate {
                 Err(Stop::new(Exit::NothingFound, text))
             }
             What::Status => status(&settings, out).await,
-            What::Up { patience } => up(&settings, &patience, out).await,
+            What::Up { patience, beside_older } => {
+                let before = standing_before(&settings).await?;
+                if !beside_older {
+                    nobody_in_the_way(&settings, &before).await?;
+                }
+                up(&settings, &before, &patience, out).await
+            }
         }
     }
 }
@@ -92,14 +103,9 @@ async fn status(settings: &Settings, out: Out) -> Ended {
     Ok(if current { Exit::Fine } else { Exit::Problems })
 }
 
-async fn up(settings: &Settings, patience: &str, out: Out) -> Ended {
+async fn up(settings: &Settings, before: &[Step], patience: &str, out: Out) -> Ended {
     let patience: Span = serde_json::from_value(json!(patience))
         .map_err(|cause| Stop::new(Exit::Usage, format!("--patience: {cause}")))?;
-    let before = match settings {
-        // The folder is made when it isn't there.
-        Settings::Sqlite(sqlite) if !sqlite.folder.join(store::FILE).is_file() => Vec::new(),
-        _ => standing(settings).await?.steps,
-    };
     let opened = Store::open_within(settings, &CHAINS, Arc::new(SystemClock), patience.0);
     let store = progress::during("bringing the schema up", opened).await?;
     let registered = store.registered().await?;
@@ -114,6 +120,42 @@ async fn up(settings: &Settings, patience: &str, out: Out) -> Ended {
         out.line("up to date");
     }
     Ok(Exit::Fine)
+}
+
+async fn standing_before(settings: &Settings) -> Result<Vec<Step>, Stop> {
+    Ok(match settings {
+        // The folder is made when it isn't there.
+        Settings::Sqlite(sqlite) if !sqlite.folder.join(store::FILE).is_file() => Vec::new(),
+        _ => standing(settings).await?.steps,
+    })
+}
+
+/// Servers that are alive would go on with a schema that they may not serve with.
+async fn nobody_in_the_way(settings: &Settings, steps: &[Step]) -> Result<(), Stop> {
+    let stops = |step: &&Step| step.state == State::Missing && step.older == Older::MustStop;
+    let Some(file) = steps.iter().find(stops) else { return Ok(()) };
+    let store = Store::look(settings).await?;
+    if !store.layout().await?.iter().any(|table| table.name == "certify_nodes") {
+        return Ok(());
+    }
+    let nodes =
+        Query::new("nodes.seen", "select address, node_id, seen_at, {now} from certify_nodes", vec![]);
+    let mut alive = Vec::new();
+    for row in store.query(nodes).await? {
+        if row.time(3)?.since(row.time(2)?) <= LIVE_FOR {
+            alive.push(format!("{} ({})", row.text(0)?, row.text(1)?));
+        }
+    }
+    if alive.is_empty() {
+        return Ok(());
+    }
+    let text = format!(
+        "servers of an older version may not serve with {}, and some are alive: {}; stop them first (one that ended without a word counts as alive for {} s), or give --beside-older",
+        file.name,
+        alive.join(", "),
+        LIVE_FOR.as_secs()
+    );
+    Err(Stop::new(Exit::Server, text))
 }
 
 async fn standing(settings: &Settings) -> Result<Standing, Stop> {

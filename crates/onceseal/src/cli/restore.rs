@@ -31,8 +31,7 @@ const PARTS: [&str; 3] = ["", "-wal", "-shm"];
   onceseal restore backup.db --data /srv/auditvisa
 
 Refuses while a server runs on the folder (exit code 7). The replaced database is kept in a folder beside it.
-Certificates whose files are there but whose records are younger than the backup are adopted again by the
-server's recovery")]
+Before the server is started, `onceseal reconcile --after-restore` looks for what the backup is too old to know")]
 pub struct Restore {
     /// File that `onceseal backup` wrote
     #[arg(value_name = "FILE")]

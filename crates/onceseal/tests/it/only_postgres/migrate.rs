@@ -86,6 +86,22 @@ fn an_older_server_is_taken_from_service_and_none_starts_where_it_must_stop() {
 }
 
 #[test]
+fn a_file_that_older_servers_may_not_serve_with_waits_until_they_are_gone() {
+    let home = Home::new();
+    let server = home.serve();
+    let database = postgres::beside(&home.path("")).unwrap();
+    while postgres::rows(&database.direct, "select node_id from certify_nodes").is_empty() {
+        std::thread::yield_now();
+    }
+    // As if this program had brought a file that is not there yet.
+    postgres::execute(&database.direct, "delete from schema_migrations where name = 'certify_schema_v1'");
+    let ran = home.run(&["migrate", "up"]);
+    assert!(ran.code() == 7 && ran.error().contains("may not serve with certify_schema_v1"), "{}", ran.all());
+    server.stop();
+    assert_eq!(home.run(&["migrate", "up"]).code(), 0);
+}
+
+#[test]
 fn a_table_in_long_use_ends_the_command_and_nothing_is_changed() {
     let home = Home::new();
     let database = postgres::beside(&home.path("")).unwrap();

@@ -3,5 +3,6 @@
 mod copy;
 mod migrate;
 mod moving;
+mod operations;
 mod restored;
 mod two_servers;
