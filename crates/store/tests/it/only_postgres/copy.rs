@@ -204,6 +204,51 @@ async fn a_source_that_is_written_meanwhile_arrives_whole() {
     assert!(turns > 20, "{turns}");
 }
 
+const PAYOUTS: Chain = Chain {
+    name: "payouts",
+    files: &[File::new(
+        "payouts_v1",
+        "create table orders (id {pk}, no text not null unique) {strict};
+         create table payouts (name text primary key, no text not null references orders (no)) {strict};",
+    )],
+};
+
+/// Nothing in the child's own row says that its parent is too young for the walk.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_row_whose_parent_came_too_late_for_a_walk_waits_for_the_next_one() {
+    let (folder, database) = (tempfile::tempdir().unwrap(), postgres::required());
+    let settings = Settings::folder(folder.path());
+    let clock = || Arc::new(MovableClock::at(1000));
+    let store = Store::open(&settings, &[PAYOUTS], clock()).await.unwrap();
+    let source = Scene { store, folder };
+    let pair = |no: &str| {
+        let order = Write::one("orders.insert", "insert into orders (no) values ($1)", values![no]);
+        let payout =
+            Write::one("payouts.insert", "insert into payouts (name, no) values ($1, $2)", values![no, no]);
+        vec![order, payout]
+    };
+    source.write(pair("early")).await.unwrap();
+    let Begun::Copy(copy) =
+        Copy::begin(&source.store, &target(&database), &[PAYOUTS], clock()).await.unwrap()
+    else {
+        panic!("finished")
+    };
+    // The first word of a walk comes after its bounds were read, and before the children are.
+    let late = std::sync::Once::new();
+    let write_late = || {
+        let mut end = source.enqueue(pair("late"));
+        while end.try_recv().is_err() {
+            std::thread::yield_now();
+        }
+    };
+    copy.catch_up(Walk::Append, &|_, _| late.call_once(write_late)).await.unwrap();
+    let names = "select name from payouts order by name";
+    assert!(postgres::rows(&database.direct, names).is_empty(), "the chunk waits as a whole");
+    copy.catch_up(Walk::Compare, &|_, _| ()).await.unwrap();
+    assert_eq!(postgres::rows(&database.direct, names), ["early", "late"]);
+    agree(&copy.last(&|_, _| ()).await.unwrap());
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_copy_that_ended_anywhere_goes_on_and_nobody_serves_it_before_its_end() {
     let (source, database) = (source().await, postgres::required());
