@@ -352,6 +352,13 @@ impl AuditVisa {
     fn failed(&self, identity: &Identity, failure: &Failure) -> Reply {
         tracing::error!(event_id = %identity.event_id, r#ref = %identity.reference, cause = %failure, "event_failed");
         match failure {
+            // On its way when the fence went up.
+            Failure::Store(store::Error::Fenced) => answer::come_again(
+                "STORE_FENCED",
+                "this installation moves to another database, and the delivery was not kept",
+                "该实例正在迁移到另一数据库，未保存该投递",
+                COME_AGAIN,
+            ),
             Failure::Step { step: SIGNING, .. } => answer::come_again(
                 "KEYS_UNUSABLE",
                 "this server can't sign new certificates just now; another one may take the delivery, or this one later",
