@@ -155,8 +155,8 @@ pub(crate) fn dump(folder: &Path) -> Vec<String> {
         || coalesce(' default ' || column_default, '')
         from information_schema.columns where table_schema = 'public' order by table_name, ordinal_position";
     let others = "select indexdef from pg_indexes where schemaname = 'public' order by indexname";
-    let rules = "select conrelid::regclass::text || ' ' || pg_get_constraintdef(oid) from pg_constraint where connamespace = 'public'::regnamespace order by 1";
-    let triggers = "select pg_get_triggerdef(oid) from pg_trigger where not tgisinternal order by 1";
+    let rules = "select conrelid::regclass::text || ' ' || pg_get_constraintdef(oid) from pg_constraint where connamespace = 'public'::regnamespace order by (conrelid::regclass::text || ' ' || pg_get_constraintdef(oid)) collate \"C\"";
+    let triggers = "select pg_get_triggerdef(oid) from pg_trigger where not tgisinternal order by pg_get_triggerdef(oid) collate \"C\"";
     let registry = "select name || checksum || applied_at from schema_migrations order by name";
     let exists = postgres::rows(&database.direct, "select to_regclass('schema_migrations') is not null");
     let mut lines: Vec<String> = [columns, others, rules, triggers]
