@@ -112,7 +112,6 @@ async fn succeeded(door: &Door, number: u64) -> bool {
         key,
         account: i64::try_from(account).unwrap_or_default(),
         amount: AMOUNT,
-        random: door.random(),
     };
     let submission = Submission { key: Some(command.under()), command, wait: Duration::from_secs(5) };
     matches!(door.submit(submission).await, Ok(Answer::Done(done)) if done.outcome.code == 200)

@@ -62,7 +62,7 @@ async fn transfer(State(door): State<Arc<Door>>, headers: HeaderMap, body: Bytes
     let mut id = [0; 16];
     door.fill_random(&mut id);
     let request_id = format!("{:032x}", u128::from_be_bytes(id));
-    let command = Transfer { key: key.to_owned(), account, amount, request_id, random: door.random() };
+    let command = Transfer { key: key.to_owned(), account, amount, request_id };
     match door.submit(Submission { key: Some(command.under()), command, wait: WAIT }).await {
         Ok(answer) => answered(answer),
         Err(failure) => {
@@ -87,7 +87,7 @@ fn answered(answer: Answer) -> Response {
             response
         }
         Answer::InProgress { .. } => refused(StatusCode::ACCEPTED, "the same transfer is running"),
-        Answer::Open(_) | Answer::Orphaned => {
+        Answer::Open { .. } | Answer::Orphaned => {
             refused(StatusCode::INTERNAL_SERVER_ERROR, "the transfer has no result")
         }
     }

@@ -1,10 +1,10 @@
 //! The command: debits an account, if its balance allows it, and tells one channel of it.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 use std::time::Duration;
 
-use door::{AuditRow, Command, Decision, Failure, Key, OutboxRow, RecordTable, Repeat, Steps};
-use kernel::{Digest, Outcome, Random, Time};
+use door::{AuditRow, Command, Decision, Failure, Key, OutboxRow, RecordTable, Repeat, Ruling, Steps};
+use kernel::{Digest, Outcome, Time};
 use serde_json::json;
 use store::migration::{CORE, Chain, File};
 use store::{Query, Raise, Row, Value, Write, values};
@@ -37,19 +37,14 @@ pub(crate) struct Transfer {
     pub(crate) amount: i64,
     /// Id of the request that brought it.
     pub(crate) request_id: String,
-    /// For the audit row that a repeat leaves.
-    pub(crate) random: Arc<dyn Random>,
 }
 
 impl Transfer {
     /// The key it goes under.
     pub(crate) fn under(&self) -> Key {
         let fields = [self.account.to_be_bytes(), self.amount.to_be_bytes()];
-        Key {
-            table: &RECORDS,
-            values: values![TENANT, &self.key],
-            fingerprint: Digest::of_fields(&fields.each_ref().map(<[u8; 8]>::as_slice)),
-        }
+        let fingerprint = Digest::of_fields(&fields.each_ref().map(<[u8; 8]>::as_slice));
+        Key { life: Some(KEPT), ..Key::lasting(&RECORDS, values![TENANT, &self.key], fingerprint) }
     }
 
     fn audit(&self, name: &'static str, code: &str) -> AuditRow {
@@ -69,6 +64,8 @@ impl Transfer {
             object_type: "bench_account",
             object_id: self.account.to_string(),
             aggregate_version: version + 1,
+            tenant_id: 1,
+            operator_id: 1,
             request_id: self.request_id.clone(),
             payload: json!({ "kind": "transfer", "key": self.key, "account": self.account, "amount": self.amount,
                 "before_state": audit.before_state, "after_state": audit.after_state }),
@@ -78,23 +75,21 @@ impl Transfer {
         Decision {
             status: "succeeded",
             facts: self.facts(),
-            outcome: Some(Outcome { code: 200, body: outcome.to_string() }),
-            expires_at: Some(at.plus(KEPT)),
+            ruling: Ruling::Formal(Outcome { code: 200, body: outcome.to_string() }),
             writes: vec![Write::one("accounts.debit", DEBIT, values![self.amount, at, self.account])],
             audit: vec![audit],
             outbox: vec![told],
         }
     }
 
-    fn refused(&self, at: Time) -> Decision {
+    fn refused(&self) -> Decision {
         let outcome = json!({ "status": "refused", "account": self.account, "amount": self.amount });
         let mut audit = self.audit("bench.transfer.refused", "BALANCE_TOO_LOW");
         audit.rule_code = Some("BALANCE_NOT_NEGATIVE");
         Decision {
             status: "failed",
             facts: self.facts(),
-            outcome: Some(Outcome { code: 402, body: outcome.to_string() }),
-            expires_at: Some(at.plus(KEPT)),
+            ruling: Ruling::Formal(Outcome { code: 402, body: outcome.to_string() }),
             writes: Vec::new(),
             audit: vec![audit],
             outbox: Vec::new(),
@@ -122,9 +117,9 @@ impl Command for Transfer {
     }
 
     fn decide(&self, (): &(), loaded: &[Vec<Row>], at: Time) -> Result<Decision, store::Error> {
-        let Some(row) = loaded.first().and_then(|rows| rows.first()) else { return Ok(self.refused(at)) };
+        let Some(row) = loaded.first().and_then(|rows| rows.first()) else { return Ok(self.refused()) };
         let (balance, version) = (row.int(0)?, row.int(1)?);
-        Ok(if balance < self.amount { self.refused(at) } else { self.succeeded(balance, version, at) })
+        Ok(if balance < self.amount { self.refused() } else { self.succeeded(balance, version, at) })
     }
 
     /// The only check that stands for a rule is the debit's.
@@ -133,16 +128,16 @@ impl Command for Transfer {
         (): &(),
         raise: &Raise,
         _loaded: &[Vec<Row>],
-        at: Time,
+        _at: Time,
     ) -> Result<Decision, store::Error> {
         if raise.write == "accounts.debit" {
-            return Ok(self.refused(at));
+            return Ok(self.refused());
         }
         Err(store::Error::Raised(raise.clone()))
     }
 
-    fn repeat(&self, repeat: &Repeat, at: Time) -> Vec<Write> {
+    fn repeat_audit(&self, repeat: &Repeat, _at: Time) -> Vec<AuditRow> {
         let code = if repeat.same { "REPLAYED" } else { "PAYLOAD_DIFFERS" };
-        vec![self.audit("bench.transfer.repeated", code).write(at, &*self.random)]
+        vec![self.audit("bench.transfer.repeated", code)]
     }
 }

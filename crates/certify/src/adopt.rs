@@ -206,6 +206,8 @@ fn announcement(adoption: &Adoption, base: &str, destinations: Vec<String>) -> O
         object_type: "certify_event",
         object_id: reference.clone(),
         aggregate_version: 1,
+        tenant_id: 1,
+        operator_id: 1,
         request_id: format!("adopt:{reference}"),
         payload: json!({
             "kind": "issued",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
-use door::{AuditRow, Command, Decision, Door, Failure, OutboxRow, Repeat, Steps};
+use door::{AuditRow, Command, Decision, Door, Failure, OutboxRow, Repeat, Ruling, Steps};
 use kernel::{Digest, Fingerprint, Outcome, Time};
 use seal::key::SigningKey;
 use serde_json::{Map, Value as Json, json};
@@ -249,8 +249,7 @@ impl CertifyEvent {
         Decision {
             status: "processed",
             facts: self.row_facts(RowFacts::default()),
-            outcome: Some(outcome),
-            expires_at: None,
+            ruling: Ruling::Formal(outcome),
             writes,
             audit: vec![audit],
             outbox: if door::planted::is("announce-outside-commit") { Vec::new() } else { vec![told] },
@@ -267,8 +266,7 @@ impl CertifyEvent {
         Ok(Decision {
             status: "processed",
             facts: self.row_facts(RowFacts { certificate_event: Some(event), ..RowFacts::default() }),
-            outcome: Some(answer::reused(kept, &self.stem("processed", at), reference)),
-            expires_at: None,
+            ruling: Ruling::Formal(answer::reused(kept, &self.stem("processed", at), reference)),
             writes: self.settled_rows("duplicate_reused", prepared, at, Some(reference)),
             audit: vec![audit],
             outbox: Vec::new(),
@@ -281,8 +279,7 @@ impl CertifyEvent {
         Decision {
             status: "failed",
             facts: self.facts(),
-            outcome: None,
-            expires_at: None,
+            ruling: Ruling::Open,
             writes: self.failed_rows(
                 "its key was no longer the active one; signed again",
                 prepared.began,
@@ -311,8 +308,7 @@ impl CertifyEvent {
         Decision {
             status,
             facts: self.row_facts(RowFacts { input: true, reason: Some(reason), ..RowFacts::default() }),
-            outcome: Some(answer::outcome(&self.stem(status, at), None, Some(reason))),
-            expires_at: None,
+            ruling: Ruling::Formal(answer::outcome(&self.stem(status, at), None, Some(reason))),
             writes: self.settled_rows(status, prepared, at, Some(reason)),
             audit: vec![audit],
             outbox: Vec::new(),
@@ -383,6 +379,8 @@ impl CertifyEvent {
             object_type: "certify_event",
             object_id: self.identity.reference.clone(),
             aggregate_version: 1,
+            tenant_id: 1,
+            operator_id: 1,
             request_id: self.arrival.request_id.clone(),
             payload,
             occurred_at: at,
@@ -400,6 +398,8 @@ pub(crate) fn announcement_left_out(shared: &Shared, outcome: &Outcome, at: Time
         object_type: "certify_event",
         object_id: payload.get("ref")?.as_str()?.to_owned(),
         aggregate_version: 1,
+        tenant_id: 1,
+        operator_id: 1,
         request_id: "announced-late".into(),
         payload,
         occurred_at: at,

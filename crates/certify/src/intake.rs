@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use door::{Answer, Door, Failure, Key, RecordTable};
+use door::{Answer, Door, Failure, Key};
 use kernel::{Clock, Digest, Outcome, Record, Standing, Time};
 use metrics::counter;
 use parking_lot::RwLock;
@@ -264,7 +264,7 @@ impl AuditVisa {
                 retry_after,
             ),
             Ok(Answer::Orphaned) => self.orphaned(&identity, &arrival, fingerprint).await,
-            Ok(Answer::Open(_)) => unavailable(),
+            Ok(Answer::Open { .. }) => unavailable(),
             Err(failure) => self.failed(&identity, &failure),
         };
         log(&identity, &arrival.source, &reply);
@@ -333,10 +333,11 @@ impl AuditVisa {
         if !self.mend_orphaned(certificate, &identity.reference).await? {
             return Ok(None);
         }
-        let key = Key { table: &sql::EVENTS, values: store::values![&identity.reference], fingerprint };
+        let key = Key::lasting(&sql::EVENTS, store::values![&identity.reference], fingerprint);
         let (source, reference) = (arrival.clone(), identity.reference.clone());
         let found = self.door.maintain("arrival.mended", vec![sql::EVENTS.find(&key)], move |rows, _| {
-            let record = rows.first().and_then(|rows| rows.first()).map(RecordTable::read).transpose()?;
+            let record =
+                rows.first().and_then(|rows| rows.first()).map(|row| sql::EVENTS.read(row)).transpose()?;
             let Some(Record { fingerprint: kept, standing: Standing::Finished { outcome, .. }, .. }) = record
             else {
                 return Ok((Vec::new(), None));
@@ -390,11 +391,7 @@ fn repeated(arrival: &Arrival, outcome: &str) -> Option<Write> {
 
 /// The record's key of an event.
 pub(crate) fn key(command: &CertifyEvent) -> Key {
-    Key {
-        table: &sql::EVENTS,
-        values: store::values![&command.identity.reference],
-        fingerprint: command.fingerprint,
-    }
+    Key::lasting(&sql::EVENTS, store::values![&command.identity.reference], command.fingerprint)
 }
 
 /// Digest of the event's stable fields: canonical, so that neither order nor spacing matters.

@@ -6,7 +6,7 @@ use door::RecordTable;
 
 /// The record table of webhook events.
 pub(crate) static EVENTS: LazyLock<RecordTable> = LazyLock::new(|| {
-    let facts = [
+    const FACTS: &[&str] = &[
         "source",
         "scope",
         "event_id",
@@ -21,7 +21,7 @@ pub(crate) static EVENTS: LazyLock<RecordTable> = LazyLock::new(|| {
         "mark",
         "certificate_event",
     ];
-    RecordTable::new("certify_events", &["ref"], &facts, "certify_steps")
+    RecordTable::new("certify_events", &["ref"], FACTS, "certify_steps")
 });
 
 /// $1 received_at, $2 source, $3 verdict, $4 differs in the fingerprint, $5 payload hash, $6 request, $7

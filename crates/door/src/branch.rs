@@ -32,7 +32,7 @@ branches! {
     First = "first",
     /// The last attempt failed; the same payload goes on.
     FailedSame = "failed, same payload",
-    /// The last attempt failed; another payload begins.
+    /// The last attempt failed; another payload begins, or is refused where the key stays its payload's.
     FailedOther = "failed, other payload",
     /// The lease of the same payload has lapsed.
     LapsedSame = "lease lapsed, same payload",

@@ -6,7 +6,7 @@ use std::time::Duration;
 use kernel::{Digest, Fingerprint, Outcome, Time};
 use store::{Query, Raise, Row, Value, Write};
 
-use crate::decision::Decision;
+use crate::decision::{AuditRow, Decision};
 use crate::entry::Failure;
 use crate::record::RecordTable;
 use crate::steps::Steps;
@@ -29,11 +29,23 @@ pub struct Key {
     pub table: &'static RecordTable,
     /// One value for each key column of the table.
     pub values: Vec<Value>,
-    /// Of the fields that count.
+    /// Of the fields that count; it is kept.
     pub fingerprint: Fingerprint,
+    /// Of the same fields, as a record of before a rotation of the fingerprint's secret has it.
+    pub former: Vec<Fingerprint>,
+    /// What the locks tell payloads apart by. Without a secret, so that a rotation does not matter to them.
+    pub payload: Digest,
+    /// How long the result is kept for repeats, counted from its commit; `None` for ever.
+    pub life: Option<Duration>,
 }
 
 impl Key {
+    /// A key that lives for ever, whose fingerprint depends on no secret.
+    #[must_use]
+    pub const fn lasting(table: &'static RecordTable, values: Vec<Value>, fingerprint: Fingerprint) -> Self {
+        Self { table, values, fingerprint, former: Vec::new(), payload: fingerprint, life: None }
+    }
+
     /// What the locks are taken on. Unkeyed, so that every node computes the same.
     #[must_use]
     pub fn digest(&self) -> Digest {
@@ -130,6 +142,12 @@ pub trait Command: Send + Sync + Sized + 'static {
 
     /// Rows that a repeat leaves behind: its arrival.
     fn repeat(&self, repeat: &Repeat, at: Time) -> Vec<Write> {
+        let _ = (repeat, at);
+        Vec::new()
+    }
+
+    /// What a repeat leaves behind in the audit.
+    fn repeat_audit(&self, repeat: &Repeat, at: Time) -> Vec<AuditRow> {
         let _ = (repeat, at);
         Vec::new()
     }

@@ -12,16 +12,35 @@ pub struct Decision {
     pub status: &'static str,
     /// Values of the record table's fact columns.
     pub facts: Vec<Value>,
-    /// The formal result. `None` leaves the key open for a later attempt.
-    pub outcome: Option<Outcome>,
-    /// When the key is free again; `None` for keys that live for ever.
-    pub expires_at: Option<Time>,
+    /// What whoever asked gets, and whether every repeat gets the same.
+    pub ruling: Ruling,
     /// Rows of the domain, in order; they run after the record's own row.
     pub writes: Vec<Write>,
     /// What happened, for the audit.
     pub audit: Vec<AuditRow>,
     /// Who is to be told, and what.
     pub outbox: Vec<OutboxRow>,
+}
+
+/// What comes of a decision for whoever asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ruling {
+    /// The formal result: every repeat gets it.
+    Formal(Outcome),
+    /// An answer for this time; the key stays open, and the next arrival runs again ("come later").
+    Passing(Outcome),
+    /// None yet: the rows are kept, the key stays open.
+    Open,
+}
+
+impl Ruling {
+    /// The formal result, if it is one.
+    pub(crate) const fn formal(&self) -> Option<&Outcome> {
+        match self {
+            Self::Formal(outcome) => Some(outcome),
+            Self::Passing(_) | Self::Open => None,
+        }
+    }
 }
 
 /// One row of `audit_events` (supply specification section 8; domain rules on minimum fields).
@@ -61,10 +80,12 @@ pub struct AuditRow {
     pub metadata: Json,
     /// Address of the client, as far as trusted.
     pub client_ip: Option<String>,
+    /// What the client calls itself, masked, at most 256 characters.
+    pub user_agent: Option<String>,
 }
 
-const INSERT_AUDIT: &str = "insert into audit_events (event_id, event_name, action, tenant_id, operator_id, operator_type, operator_role, object_type, object_id, request_id, idempotency_key, trace_id, result_code, rule_code, before_state, after_state, metadata, client_ip, created_at)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)";
+const INSERT_AUDIT: &str = "insert into audit_events (event_id, event_name, action, tenant_id, operator_id, operator_type, operator_role, object_type, object_id, request_id, idempotency_key, trace_id, result_code, rule_code, before_state, after_state, metadata, client_ip, user_agent, created_at)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)";
 
 impl AuditRow {
     /// The row of an act of the system on behalf of the platform's own tenant.
@@ -93,6 +114,7 @@ impl AuditRow {
             after_state: Json::Object(serde_json::Map::new()),
             metadata: Json::Object(serde_json::Map::new()),
             client_ip: None,
+            user_agent: None,
         }
     }
 
@@ -118,6 +140,7 @@ impl AuditRow {
             self.after_state.to_string(),
             self.metadata.to_string(),
             self.client_ip,
+            self.user_agent,
             at,
         ];
         Write::one("audit.insert", INSERT_AUDIT, values)
@@ -135,6 +158,10 @@ pub struct OutboxRow {
     pub object_id: String,
     /// Version of the object after the change.
     pub aggregate_version: i64,
+    /// Whose object; the platform's own tenant is 1.
+    pub tenant_id: i64,
+    /// Who acted; the system's principal is 1.
+    pub operator_id: i64,
     /// Id of the request that caused it.
     pub request_id: String,
     /// What is told, with `before_state` and `after_state`; no secret, no full mail address.
@@ -146,7 +173,7 @@ pub struct OutboxRow {
 }
 
 const INSERT_OUTBOX: &str = "insert into outbox (event_id, event_name, object_type, object_id, aggregate_version, tenant_id, operator_id, request_id, payload, occurred_at, created_at)
-values ($1, $2, $3, $4, $5, 1, 1, $6, $7, $8, $9)";
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
 const INSERT_DELIVERY: &str = "insert into outbox_deliveries (outbox_id, destination, object_key, next_attempt_at, created_at, updated_at)
 values ((select id from outbox where event_id = $1), $2, $3, $4, $5, $6)";
 
@@ -162,6 +189,8 @@ impl OutboxRow {
             self.object_type,
             self.object_id,
             self.aggregate_version,
+            self.tenant_id,
+            self.operator_id,
             self.request_id,
             self.payload.to_string(),
             self.occurred_at,

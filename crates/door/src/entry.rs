@@ -34,10 +34,15 @@ pub enum Answer {
     /// There is a formal result.
     Done(Done),
     /// The command kept its rows and left the key open.
-    Open(Written),
-    /// A twin or another payload is running under the key.
+    Open {
+        /// What whoever asked gets this time, if the command said so.
+        outcome: Option<Outcome>,
+        /// What its rows returned.
+        written: Written,
+    },
+    /// A twin is running under the key, or another payload has it.
     InProgress {
-        /// Whether the running one has the same fingerprint.
+        /// Whether the one that has it is of the same fingerprint.
         same: bool,
         /// Whether its claim survives a crash: only then may a sender be told 2xx.
         durable: bool,

@@ -23,7 +23,7 @@ mod lock;
 mod run;
 
 pub use command::{Command, Form, Key, Repeat, Submission};
-pub use decision::{AuditRow, Decision, OutboxRow};
+pub use decision::{AuditRow, Decision, OutboxRow, Ruling};
 pub use entry::{Answer, Done, Door, Failure};
-pub use record::RecordTable;
-pub use steps::Steps;
+pub use record::{Hash, Layout, RecordTable};
+pub use steps::{Slice, Steps};

@@ -1,7 +1,7 @@
 //! The record table's SQL, rendered once: the claim columns are the same in every table, key and facts
 //! are the domain's.
 
-use kernel::{Claim, Lease, Outcome, Record, Standing, Time};
+use kernel::{Binding, Claim, Fingerprint, Lease, Outcome, Record, Standing, Time};
 use store::{Query, Row, Value, Write, planted};
 
 use crate::command::Key;
@@ -12,10 +12,15 @@ pub struct RecordTable {
     name: &'static str,
     steps: &'static str,
     facts: usize,
+    hash: Hash,
+    binding: Binding,
+    counts: bool,
     find: String,
     insert: String,
     replace: String,
     settle: String,
+    returning: String,
+    extend: String,
     fence: String,
     step_find: String,
     step_insert: String,
@@ -28,9 +33,8 @@ pub const RUNNING: &str = "processing";
 pub const FAILED: &str = "failed";
 const ORPHANED: &str = "orphaned";
 
-const CLAIM_COLUMNS: [&str; 9] = [
+const CLAIM_COLUMNS: [&str; 8] = [
     "status",
-    "fingerprint",
     "claim_token",
     "attempt_no",
     "locked_until",
@@ -40,36 +44,103 @@ const CLAIM_COLUMNS: [&str; 9] = [
     "updated_at",
 ];
 
+/// What differs between record tables besides their keys and facts.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    /// The table.
+    pub name: &'static str,
+    /// Columns of its unique key.
+    pub key: &'static [&'static str],
+    /// Further columns that are the domain's.
+    pub facts: &'static [&'static str],
+    /// Table of the foreign steps, by record id in the column `event`.
+    pub steps: &'static str,
+    /// Where the fingerprint stands, and how.
+    pub hash: Hash,
+    /// Whether a failed attempt holds its key for its payload.
+    pub binding: Binding,
+    /// Column that counts how often the key was used anew after its end, if there is one.
+    pub generation: Option<&'static str>,
+}
+
+/// How a fingerprint is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hash {
+    /// 32 bytes in `fingerprint`.
+    Bytes,
+    /// 64 lower-case hex digits in `payload_hash` (supply specification, section 2.4).
+    Hex,
+}
+
+impl Hash {
+    const fn column(self) -> &'static str {
+        match self {
+            Self::Bytes => "fingerprint",
+            Self::Hex => "payload_hash",
+        }
+    }
+
+    fn value(self, fingerprint: Fingerprint) -> Value {
+        match self {
+            Self::Bytes => fingerprint.into(),
+            Self::Hex => fingerprint.to_hex().into(),
+        }
+    }
+}
+
 impl RecordTable {
     /// A table `name` whose unique key is `key` and whose further columns are `facts`; `steps` keeps the
     /// foreign steps, by record id in the column `event`.
     #[must_use]
-    pub fn new(name: &'static str, key: &[&str], facts: &[&str], steps: &'static str) -> Self {
-        let columns = [key, facts, &CLAIM_COLUMNS, &["created_at"]].concat();
+    pub fn new(
+        name: &'static str,
+        key: &'static [&'static str],
+        facts: &'static [&'static str],
+        steps: &'static str,
+    ) -> Self {
+        let (hash, binding) = (Hash::Bytes, Binding::Free);
+        Self::of(&Layout { name, key, facts, steps, hash, binding, generation: None })
+    }
+
+    /// A table with this layout.
+    #[must_use]
+    pub fn of(layout: &Layout) -> Self {
+        let Layout { name, key, facts, steps, hash, binding, generation } = *layout;
+        let changed: Vec<&str> = [facts, &[hash.column()], &CLAIM_COLUMNS].concat();
+        let columns = [key, changed.as_slice(), &["created_at"]].concat();
         let places = numbered(1, columns.len(), |_, n| format!("${n}"));
         let by_key =
             numbered(1, key.len(), |i, n| format!("{} = ${n}", key.get(i).unwrap_or(&""))).join(" and ");
-        let changed: Vec<&str> = [facts, &CLAIM_COLUMNS].concat();
         let sets = numbered(1, changed.len(), |i, n| format!("{} = ${n}", changed.get(i).unwrap_or(&"")));
         let (a, b, c) = (sets.len() + 1, sets.len() + 2, sets.len() + 3);
         let sets = sets.join(", ");
+        let anew = generation.map_or_else(String::new, |it| format!(", {it} = {it} + ${a}"));
+        let (d, e, f) = if generation.is_some() { (b, c, c + 1) } else { (a, b, c) };
+        let (fingerprint, count) = (hash.column(), generation.unwrap_or("1"));
         Self {
             name,
             steps,
             facts: facts.len(),
+            hash,
+            binding,
+            counts: generation.is_some(),
             find: format!(
-                "select id, fingerprint, status, claim_token, attempt_no, locked_until, response_code, response_body, expires_at
+                "select id, {fingerprint}, status, claim_token, attempt_no, locked_until, response_code, response_body, expires_at, {count}
                  from {name} where {by_key}"
             ),
             insert: format!("insert into {name} ({}) values ({})", columns.join(", "), places.join(", ")),
             replace: format!(
-                "update {name} set {sets} where id = ${a} and attempt_no = ${b} and (response_code is null or expires_at <= ${c})"
+                "update {name} set {sets}{anew} where id = ${d} and attempt_no = ${e} and (response_code is null or expires_at <= ${f})"
             ),
             settle: if planted::is("no-fence-check") {
                 format!("update {name} set {sets} where id = ${a} and (attempt_no = ${b} or true) and (claim_token = ${c} or true)")
             } else {
                 format!("update {name} set {sets} where id = ${a} and attempt_no = ${b} and claim_token = ${c}")
             },
+            returning: format!(" returning id, {count}"),
+            extend: format!(
+                "update {name} set locked_until = $1, updated_at = $2 where id = $3 and attempt_no = $4 and claim_token = $5 and status = '{RUNNING}'"
+            ),
             fence: format!("select id from {name} where id = $1 and attempt_no = $2 and claim_token = $3"),
             step_find: format!("select result from {steps} where event = $1 and name = $2"),
             step_insert: format!(
@@ -107,15 +178,37 @@ impl RecordTable {
                 }
                 Write::one("record.insert", self.insert.as_str(), values)
             }
-            Place::Replace { id, found, .. } => {
-                let values = [changed, vec![(*id).into(), (*found).into(), at.into()]].concat();
+            Place::Replace { id, found, anew, .. } => {
+                let mut values = changed;
+                values.extend(self.counts.then(|| i64::from(*anew == Anew::Yes).into()));
+                values.extend([(*id).into(), (*found).into(), at.into()]);
                 Write::one("record.replace", self.replace.as_str(), values)
             }
-            Place::Settle(Held { id, claim }) => {
+            Place::Settle(Held { id, claim, .. }) => {
                 let values = [changed, vec![(*id).into(), claim.attempt.into(), claim.token.into()]].concat();
                 Write::one("record.settle", self.settle.as_str(), values)
             }
         }
+    }
+
+    /// Writes a durable claim where `place` says; the row's id and generation are only known then, and are
+    /// returned.
+    pub(crate) fn claim(&'static self, key: &Key, place: &Place, row: ClaimRow, at: Time) -> Write {
+        let mut write = self.write(key, place, row, at);
+        write.sql = format!("{}{}", write.sql, self.returning).into();
+        write
+    }
+
+    /// Whether a failed attempt holds its key for its payload.
+    pub(crate) const fn binding(&self) -> Binding {
+        self.binding
+    }
+
+    /// Moves the end of the lease, while `held` is the claim.
+    pub(crate) fn extend(&'static self, held: Held, until: Time, at: Time) -> Write {
+        let Held { id, claim, .. } = held;
+        let values = vec![until.into(), at.into(), id.into(), claim.attempt.into(), claim.token.into()];
+        Write::one("record.extend", self.extend.as_str(), values)
     }
 
     /// What must go before another piece of work begins under an old row: its predecessor's steps.
@@ -130,7 +223,7 @@ impl RecordTable {
 
     /// Finds the row while `held` is its claim.
     pub(crate) fn fence(&'static self, held: Held) -> Query {
-        let Held { id, claim } = held;
+        let Held { id, claim, .. } = held;
         Query::new(self.name, self.fence.as_str(), vec![id.into(), claim.attempt.into(), claim.token.into()])
     }
 
@@ -145,7 +238,7 @@ impl RecordTable {
         result: &[u8],
         at: Time,
     ) -> Write {
-        let Held { id, claim } = held;
+        let Held { id, claim, .. } = held;
         let values =
             vec![name.into(), result.into(), at.into(), id.into(), claim.attempt.into(), claim.token.into()];
         Write::one("step.insert", self.step_insert.as_str(), values)
@@ -155,7 +248,7 @@ impl RecordTable {
     ///
     /// # Errors
     /// A damaged row.
-    pub fn read(row: &Row) -> Result<Record, store::Error> {
+    pub fn read(&self, row: &Row) -> Result<Record, store::Error> {
         let attempt = row.int(4)?;
         let standing = match (row.text(2)?, row.int_or_null(6)?) {
             (RUNNING, None) => Standing::Running(Lease { claim: claim(row, attempt)?, until: row.time(5)? }),
@@ -168,7 +261,12 @@ impl RecordTable {
             }
             (_, None) => Standing::Failed,
         };
-        Ok(Record { id: row.int(0)?, fingerprint: row.digest(1)?, attempt, standing })
+        let fingerprint = match self.hash {
+            Hash::Bytes => row.digest(1)?,
+            Hash::Hex => Fingerprint::from_hex(row.text(1)?)
+                .ok_or(store::Error::Corrupt { table: self.name, column: self.hash.column().into() })?,
+        };
+        Ok(Record { id: row.int(0)?, fingerprint, attempt, generation: row.int(9)?, standing })
     }
 }
 
@@ -181,6 +279,7 @@ fn claim(row: &Row, attempt: i64) -> Result<Claim, store::Error> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Held {
     pub(crate) id: i64,
+    pub(crate) generation: i64,
     pub(crate) claim: Claim,
 }
 
@@ -219,7 +318,6 @@ pub(crate) struct ClaimRow {
     pub(crate) lease: Option<Lease>,
     pub(crate) attempt: i64,
     pub(crate) outcome: Option<Outcome>,
-    pub(crate) expires_at: Option<Time>,
 }
 
 impl ClaimRow {
@@ -227,14 +325,14 @@ impl ClaimRow {
         let (code, body) = self.outcome.map(|outcome| (outcome.code, outcome.body)).unzip();
         let mut values = self.facts;
         values.extend([
+            key.table.hash.value(key.fingerprint),
             self.status.into(),
-            key.fingerprint.into(),
             self.lease.map(|lease| lease.claim.token.to_vec()).into(),
             self.attempt.into(),
             self.lease.map(|lease| lease.until).into(),
             code.into(),
             body.into(),
-            self.expires_at.into(),
+            key.life.map(|life| at.plus(life)).into(),
             at.into(),
         ]);
         values

@@ -17,7 +17,7 @@ use crate::branch::Branch;
 use crate::command::{Command, Form, Key};
 use crate::entry::{Answer, Done, Door, Failure};
 use crate::lock::Guard;
-use crate::record::{Held, RecordTable};
+use crate::record::Held;
 use crate::steps::Steps;
 
 /// Rounds of looking, running and settling for one submission. Two are usual; more mean that others
@@ -48,7 +48,7 @@ pub(crate) struct Run<C> {
 impl<C: Command> Run<C> {
     pub(crate) async fn run(self) -> Result<Answer, Failure> {
         let Some(key) = &self.key else {
-            let prepared = self.prepare(&Steps::atomic()).await?;
+            let prepared = self.prepare(&Steps::atomic(self.door.clone())).await?;
             return self.execute(prepared, None).await.map(|answer| answer.unwrap_or(Answer::Orphaned));
         };
         for round in 0..ROUNDS_MAX {
@@ -59,7 +59,7 @@ impl<C: Command> Run<C> {
             {
                 return Ok(answer);
             }
-            let ended = match self.door.locks.try_lock(key.digest(), key.fingerprint) {
+            let ended = match self.door.locks.try_lock(key.digest(), key.payload) {
                 Ok(guard) => self.hold(key, guard).await?,
                 Err(busy) => {
                     let same = busy.same;
@@ -83,9 +83,9 @@ impl<C: Command> Run<C> {
     /// A plain look without the lock: a finished record can be given again at once.
     async fn look(&self, key: &Key) -> Result<Option<Answer>, Failure> {
         let found = self.door.store().query(key.table.find(key)).await?;
-        let record = found.first().map(RecordTable::read).transpose()?;
+        let record = found.first().map(|row| key.table.read(row)).transpose()?;
         // Expiry and leases are judged again, by the store's time, inside the transaction.
-        match meet(record, &key.fingerprint, Time::from_micros(i64::MIN)) {
+        match meet(record, &key.fingerprint, key.table.binding(), Time::from_micros(i64::MIN)) {
             Meeting::First | Meeting::TakeOver { .. } => Ok(None),
             Meeting::Replay { .. } | Meeting::Running { .. } | Meeting::Recover { .. } => {
                 self.repeat(key).await
@@ -123,19 +123,21 @@ impl<C: Command> Run<C> {
     async fn hold(&self, key: &Key, guard: Guard) -> Result<Option<Answer>, Failure> {
         let early = match self.command.form() {
             Form::Leased(_) if planted::is("claim-after-effect") => {
-                Some(self.prepare(&Steps::atomic()).await)
+                Some(self.prepare(&Steps::atomic(self.door.clone())).await)
             }
             _ => None,
         };
         let (held, steps, length) = match self.command.form() {
-            Form::Atomic => (None, Steps::atomic(), None),
+            Form::Atomic => (None, Steps::atomic(self.door.clone()), None),
             Form::Leased(length) => {
                 let mut token = [0; 16];
                 self.door.fill_random(&mut token);
                 match self.claim(key, token, length).await {
-                    Ok(Claimed::Held(held)) => {
-                        (Some(held), Steps::leased(self.door.clone(), key.clone(), held), Some(length))
-                    }
+                    Ok(Claimed::Held(held)) => (
+                        Some(held),
+                        Steps::leased(self.door.clone(), key.clone(), held, length),
+                        Some(length),
+                    ),
                     Ok(Claimed::Not(answer)) => return Ok(answer),
                     Err(Failure::Store(Error::Busy { same })) => return Ok(Some(elsewhere(same))),
                     Err(failure) => return self.fail(key, failure, None, Some(token)).await,
@@ -146,9 +148,9 @@ impl<C: Command> Run<C> {
             (Some(early), _) => early,
             (None, None) => self.prepare(&steps).await,
             // Whoever is still at it when the lease ends has lost it; the key must not hang on them.
-            (None, Some(length)) => match tokio::time::timeout(length, self.prepare(&steps)).await {
-                Ok(prepared) => prepared,
-                Err(_) => {
+            (None, Some(_)) => match steps.while_leased(self.prepare(&steps)).await {
+                Some(prepared) => prepared,
+                None => {
                     Branch::Outlived.taken();
                     Err(Failure::Step { step: "prepare", cause: "it took longer than its lease".into() })
                 }
@@ -185,7 +187,9 @@ impl<C: Command> Run<C> {
         let (seen, written) = self.surely(Some(key), || Stage::Claim { token, length }).await?;
         let row = ["record.insert", "record.replace"].iter().find_map(|name| written.row(name));
         Ok(match (seen, row) {
-            (Seen::Claimed(held), Some(row)) => Claimed::Held(Held { id: row.int(0)?, ..held }),
+            (Seen::Claimed(held), Some(row)) => {
+                Claimed::Held(Held { id: row.int(0)?, generation: row.int(1)?, ..held })
+            }
             // Found again after a lost answer.
             (Seen::Claimed(held), None) => Claimed::Held(held),
             (seen, _) => Claimed::Not(answer(seen, written)),
@@ -296,9 +300,9 @@ fn answer(seen: Seen, written: Written) -> Option<Answer> {
         Seen::Finished { outcome, replayed, same } => {
             Some(Answer::Done(Done { outcome, replayed, same, written }))
         }
-        Seen::Open => {
+        Seen::Open(outcome) => {
             Branch::Open.taken();
-            Some(Answer::Open(written))
+            Some(Answer::Open { outcome, written })
         }
         Seen::MustRecover => Some(Answer::Orphaned),
         _ => None,

@@ -35,6 +35,15 @@ impl Digest {
         bytes.try_into().ok().map(Self)
     }
 
+    /// From 64 lower-case hex digits as stored; `None` for anything else.
+    #[must_use]
+    pub fn from_hex(text: &str) -> Option<Self> {
+        let mut bytes = [0; 32];
+        hex::decode_to_slice(text, &mut bytes).ok()?;
+        let digest = Self(bytes);
+        (digest.to_hex() == text).then_some(digest)
+    }
+
     /// The bytes.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 32] {
@@ -90,5 +99,15 @@ mod tests {
     fn a_stored_digest_of_another_length_is_not_one() {
         assert_eq!(Digest::from_slice(&[0; 31]), None);
         assert_eq!(Digest::from_slice(Digest::of(b"x").as_bytes()), Some(Digest::of(b"x")));
+    }
+
+    #[test]
+    fn a_digest_in_hex_is_read_back_and_nothing_else_is() {
+        let digest = Digest::of(b"x");
+        let hex = digest.to_hex();
+        assert_eq!(Digest::from_hex(&hex), Some(digest));
+        for other in [&hex[1..], &hex.to_uppercase(), &format!("{hex}0"), "", &hex.replace('a', "g")] {
+            assert_eq!(Digest::from_hex(other), None, "{other}");
+        }
     }
 }

@@ -16,6 +16,6 @@ pub mod time;
 
 pub use claim::{Claim, Lease};
 pub use digest::{Digest, Fingerprint};
-pub use meeting::{Meeting, meet};
+pub use meeting::{Binding, Meeting, meet};
 pub use record::{Outcome, Record, Standing};
 pub use time::{Clock, Random, Time};

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::claim::Lease;
+use crate::claim::{Lease, RETRY_SOONEST};
 use crate::digest::Fingerprint;
 use crate::record::{Outcome, Record, Standing};
 use crate::time::Time;
@@ -33,7 +33,7 @@ pub enum Meeting {
         /// Whether this arrival's fingerprint is the record's.
         same: bool,
     },
-    /// Somebody is at work.
+    /// Somebody is at work, or another payload holds the key.
     Running {
         /// Row of the record.
         id: i64,
@@ -49,10 +49,21 @@ pub enum Meeting {
     },
 }
 
+/// What a failed attempt means for another payload under its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Binding {
+    /// Nothing formal came of it, so another payload may take the key: a sender of webhooks never chooses
+    /// anew.
+    Free,
+    /// The key stays its payload's: a client that means another one uses another key (supply specification,
+    /// section 6, FI-002).
+    Held,
+}
+
 /// Decides what an arrival with `fingerprint` meets.
 #[must_use]
-pub fn meet(record: Option<Record>, fingerprint: &Fingerprint, now: Time) -> Meeting {
-    let Some(Record { id, fingerprint: kept, attempt, standing }) = record else {
+pub fn meet(record: Option<Record>, fingerprint: &Fingerprint, binding: Binding, now: Time) -> Meeting {
+    let Some(Record { id, fingerprint: kept, attempt, standing, .. }) = record else {
         return Meeting::First;
     };
     // A record from elsewhere has no fingerprint of ours; nothing can differ from it.
@@ -71,6 +82,9 @@ pub fn meet(record: Option<Record>, fingerprint: &Fingerprint, now: Time) -> Mee
             Meeting::TakeOver { id, lapsed: None, attempts: 0 }
         }
         Standing::Finished { outcome, .. } => Meeting::Replay { id, outcome, same },
+        Standing::Failed if !same && binding == Binding::Held => {
+            Meeting::Running { id, same, retry_after: RETRY_SOONEST }
+        }
         Standing::Failed => Meeting::TakeOver { id, lapsed: None, attempts: attempt },
         Standing::Orphaned => Meeting::Recover { id },
     }
@@ -96,20 +110,30 @@ mod tests {
     }
 
     fn met(standing: Standing, same: bool) -> Meeting {
-        let record = Record { id: 9, fingerprint: Fingerprint::of(b"a"), attempt: 3, standing };
-        meet(Some(record), &Fingerprint::of(if same { b"a" } else { b"b" }), NOW)
+        bound(standing, same, Binding::Free)
+    }
+
+    fn bound(standing: Standing, same: bool, binding: Binding) -> Meeting {
+        let record =
+            Record { id: 9, fingerprint: Fingerprint::of(b"a"), attempt: 3, generation: 1, standing };
+        meet(Some(record), &Fingerprint::of(if same { b"a" } else { b"b" }), binding, NOW)
     }
 
     #[test]
     fn an_unknown_key_runs() {
-        assert_eq!(meet(None, &Fingerprint::of(b"a"), NOW), Meeting::First);
+        assert_eq!(meet(None, &Fingerprint::of(b"a"), Binding::Free, NOW), Meeting::First);
     }
 
     #[test]
     fn nothing_differs_from_a_record_that_came_from_elsewhere() {
-        let record =
-            Record { id: 9, fingerprint: Fingerprint::UNKNOWN, attempt: 1, standing: finished(None) };
-        let met = meet(Some(record), &Fingerprint::of(b"a"), NOW);
+        let record = Record {
+            id: 9,
+            fingerprint: Fingerprint::UNKNOWN,
+            attempt: 1,
+            generation: 1,
+            standing: finished(None),
+        };
+        let met = meet(Some(record), &Fingerprint::of(b"a"), Binding::Free, NOW);
         assert_eq!(met, Meeting::Replay { id: 9, outcome: outcome(), same: true });
     }
 
@@ -138,5 +162,16 @@ mod tests {
         for (standing, same, expected) in table {
             assert_eq!(met(standing.clone(), same), expected, "{standing:?} same={same}");
         }
+    }
+
+    #[test]
+    fn a_failure_that_binds_its_key_is_gone_on_with_by_its_payload_only() {
+        let again = Meeting::TakeOver { id: 9, lapsed: None, attempts: 3 };
+        assert_eq!(bound(Standing::Failed, true, Binding::Held), again);
+        let refused = Meeting::Running { id: 9, same: false, retry_after: RETRY_SOONEST };
+        assert_eq!(bound(Standing::Failed, false, Binding::Held), refused);
+        // Past its end a key is anybody's, however it binds.
+        let anew = Meeting::TakeOver { id: 9, lapsed: None, attempts: 0 };
+        assert_eq!(bound(finished(Some(1000)), false, Binding::Held), anew);
     }
 }

@@ -22,6 +22,8 @@ pub struct Record {
     pub fingerprint: Fingerprint,
     /// Attempts so far.
     pub attempt: i64,
+    /// How often the key began anew after its end, from 1; 1 where that is not counted.
+    pub generation: i64,
     /// Where it stands.
     pub standing: Standing,
 }

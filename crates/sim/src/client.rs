@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use store::{Query, values};
 use tokio::task::AbortHandle;
 
-use crate::domain::{Put, fingerprint, key_of};
+use crate::domain::{Put, fingerprint};
 use crate::process::Process;
 use crate::world::World;
 use testkit::history;
@@ -41,7 +41,7 @@ impl Clients {
         let (process, key, payload) = (Arc::clone(&put.process), put.key.clone(), put.payload);
         let (door, shared, life) = (door.clone(), Arc::clone(world), Arc::clone(&process));
         self.send(world, &process, (key, payload), async move {
-            let (key, record) = (put.key.clone(), key_of(&put.key, put.payload));
+            let (key, record) = (put.key.clone(), put.under());
             let answer = door.submit(Submission { key: Some(record), command: put, wait }).await;
             life.pass().await;
             shared.tell(|| format!("{} {key} is told {}", life.name, shown(&answer)));
@@ -137,7 +137,7 @@ fn heard(world: &World, key: &str, answer: Result<Answer, Failure>) -> history::
             }
             history::Answer::InProgress
         }
-        Ok(Answer::Open(_) | Answer::Orphaned) => history::Answer::Unknown,
+        Ok(Answer::Open { .. } | Answer::Orphaned) => history::Answer::Unknown,
         Err(failure) => {
             if let Failure::Store(store::Error::Raised(raise)) = &failure {
                 // Under the key's locks nobody gets ahead between the look and the write.
@@ -165,7 +165,7 @@ fn shown(answer: &Result<Answer, Failure>) -> String {
         Ok(Answer::InProgress { same, durable, .. }) => {
             format!("in progress (same {same}, durable {durable})")
         }
-        Ok(Answer::Open(_)) => "open".into(),
+        Ok(Answer::Open { .. }) => "open".into(),
         Ok(Answer::Orphaned) => "orphaned".into(),
         Err(failure) => format!("failure: {failure}"),
     }

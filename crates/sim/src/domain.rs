@@ -4,7 +4,7 @@
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use door::{AuditRow, Command, Decision, Failure, Form, Key, OutboxRow, RecordTable, Repeat, Steps};
+use door::{AuditRow, Command, Decision, Failure, Form, Key, OutboxRow, RecordTable, Repeat, Ruling, Steps};
 use kernel::{Digest, Fingerprint, Outcome, Time};
 use serde_json::{Value as Json, json};
 use store::migration::{Chain, File};
@@ -96,7 +96,7 @@ pub(crate) fn fingerprint(key: &str, payload: i64) -> Fingerprint {
 
 /// The record's key.
 pub(crate) fn key_of(key: &str, payload: i64) -> Key {
-    Key { table: &RECORDS, values: values![key], fingerprint: fingerprint(key, payload) }
+    Key::lasting(&RECORDS, values![key], fingerprint(key, payload))
 }
 
 impl Command for Put {
@@ -183,6 +183,11 @@ impl Command for Put {
 }
 
 impl Put {
+    /// The key that it comes under.
+    pub(crate) fn under(&self) -> Key {
+        Key { life: self.kind.expires.then_some(LIVES), ..key_of(&self.key, self.payload) }
+    }
+
     fn decision(&self, code: u16, ready: &Ready, at: Time) -> Decision {
         let serial = self.world.serial();
         let expires_at = self.kind.expires.then(|| at.plus(LIVES));
@@ -196,8 +201,7 @@ impl Put {
         Decision {
             status: "processed",
             facts: self.facts(),
-            outcome: Some(Outcome { code, body }),
-            expires_at,
+            ruling: Ruling::Formal(Outcome { code, body }),
             writes: vec![Write::one("effects.insert", effect, row)],
             audit: vec![audit],
             outbox: vec![self.told(serial, at)],
@@ -210,6 +214,8 @@ impl Put {
             object_type: "sim_key",
             object_id: self.key.clone(),
             aggregate_version: serial,
+            tenant_id: 1,
+            operator_id: 1,
             request_id: serial.to_string(),
             payload: json!({ "serial": serial }),
             occurred_at: at,
@@ -228,8 +234,7 @@ impl Put {
         Decision {
             status: "received",
             facts: self.facts(),
-            outcome: None,
-            expires_at: None,
+            ruling: Ruling::Open,
             writes: Vec::new(),
             audit: Vec::new(),
             outbox: Vec::new(),

@@ -11,7 +11,7 @@ use relay::{Relay, Settings};
 use store::{Error, Query, Store, Write, values};
 
 use crate::client::Clients;
-use crate::domain::{Kind, Put, REMOVED, SHOWN, key_of};
+use crate::domain::{Kind, Put, REMOVED, SHOWN};
 use crate::driver::Unreliable;
 use crate::foreign::{Foreign, Road};
 use crate::process::{Process, ProcessClock, SeededRandom};
@@ -194,7 +194,7 @@ impl Recovery {
             key: key.clone(),
             payload,
         };
-        let submission = Submission { key: Some(key_of(&key, payload)), command: put, wait: Duration::ZERO };
+        let submission = Submission { key: Some(put.under()), command: put, wait: Duration::ZERO };
         // Whatever comes of it stands on record.
         let answer = self.door.submit(submission).await;
         self.world.tell(|| format!("{} recovered {key}: {answer:?}", self.process.name));

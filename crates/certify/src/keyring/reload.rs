@@ -63,7 +63,7 @@ impl AuditVisa {
         for _ in 0..SIGNED_MAX {
             let mut again = command.clone();
             let answer = self.door.submit(Submission { key: Some(key(&command)), command, wait }).await?;
-            let Answer::Open(written) = answer else { return Ok(answer) };
+            let Answer::Open { written, .. } = answer else { return Ok(answer) };
             if let Some(row) = written.row("arrivals.insert") {
                 again.arrives = Arrives::Again(row.int(0)?);
             }

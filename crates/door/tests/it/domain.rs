@@ -6,9 +6,10 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use door::{
-    AuditRow, Command, Decision, Failure, Form, Key, OutboxRow, RecordTable, Repeat, Steps, Submission,
+    AuditRow, Command, Decision, Failure, Form, Hash, Key, Layout, OutboxRow, RecordTable, Repeat, Ruling,
+    Steps, Submission,
 };
-use kernel::{Digest, Outcome, Time};
+use kernel::{Binding, Digest, Outcome, Time};
 use store::migration::{Chain, File};
 use store::{Error, Query, Raise, Row, Value, Write, values};
 
@@ -22,8 +23,13 @@ pub(crate) const TEST: Chain = Chain {
                 fingerprint {bytes} not null, claim_token {bytes}, attempt_no {int} not null default 1,
                 locked_until {time}, response_code {int}, response_body {json}, expires_at {time},
                 created_at {time} not null, updated_at {time} not null) {strict};
+              create table test_bound (
+                id {pk}, key text not null unique, amount {int}, status text not null,
+                {char payload_hash 64} not null, claim_token {bytes}, attempt_no {int} not null default 1,
+                generation {int} not null default 1, locked_until {time}, response_code {int}, response_body {jsonb},
+                expires_at {time} not null, created_at {time} not null, updated_at {time} not null) {strict};
               create table test_steps (
-                event {int} not null references test_records (id), name text not null, attempt_no {int} not null,
+                event {int} not null, name text not null, attempt_no {int} not null,
                 result {bytes} not null, recorded_at {time} not null, primary key (event, name)) {strict_by_key};
               create table test_effects (id {pk}, key text not null, amount {int} not null) {strict};
               create table test_names (name text primary key) {strict};
@@ -32,8 +38,23 @@ pub(crate) const TEST: Chain = Chain {
     )],
 };
 
+const DAY: Duration = Duration::from_secs(86_400);
+
 pub(crate) static RECORDS: LazyLock<RecordTable> =
     LazyLock::new(|| RecordTable::new("test_records", &["key"], &["amount"], "test_steps"));
+
+/// As a client's keys are kept: hashed in hex, counted, and a failure holds its key.
+pub(crate) static BOUND: LazyLock<RecordTable> = LazyLock::new(|| {
+    RecordTable::of(&Layout {
+        name: "test_bound",
+        key: &["key"],
+        facts: &["amount"],
+        steps: "test_steps",
+        hash: Hash::Hex,
+        binding: Binding::Held,
+        generation: Some("generation"),
+    })
+});
 
 /// Differs in every decision, so that an outcome that was decided twice is seen.
 static SERIAL: AtomicI64 = AtomicI64::new(1);
@@ -52,6 +73,8 @@ pub(crate) enum Twist {
     DoubledDestination,
     AuditWithoutRole,
     LeaveOpen,
+    /// Tells whoever asked to come later.
+    ComeLater,
     /// Decides from a row of another kind than it must be.
     Damaged,
 }
@@ -64,6 +87,8 @@ pub(crate) struct Add {
     prepares: bool,
     twist: Twist,
     lives: Option<Duration>,
+    /// Under which version of a secret it is hashed, where its key is a client's.
+    secret: Option<u8>,
     prepare: Arc<dyn Fn(Steps) -> Preparing + Send + Sync>,
 }
 
@@ -75,6 +100,7 @@ pub(crate) fn add(key: &str, amount: i64) -> Add {
         prepares: true,
         twist: Twist::None,
         lives: None,
+        secret: None,
         prepare: Arc::new(|_| Box::pin(async { Ok(()) })),
     }
 }
@@ -107,6 +133,12 @@ impl Add {
         self
     }
 
+    /// Under a client's key, hashed under this version of the secret.
+    pub(crate) fn bound(mut self, secret: u8) -> Self {
+        self.secret = Some(secret);
+        self
+    }
+
     pub(crate) fn twisted(mut self, twist: Twist) -> Self {
         self.twist = twist;
         self
@@ -123,8 +155,16 @@ impl Add {
     }
 
     pub(crate) fn waiting(self, wait: Duration) -> Submission<Self> {
-        let fingerprint = Digest::of_fields(&[self.key.as_bytes(), &self.amount.to_be_bytes()]);
-        let key = Key { table: &RECORDS, values: values![self.key.as_str()], fingerprint };
+        let payload = Digest::of_fields(&[self.key.as_bytes(), &self.amount.to_be_bytes()]);
+        if let Some(version) = self.secret {
+            let hashed = |version| Digest::of_fields(&[&[version], payload.as_bytes()]);
+            let key = Key::lasting(&BOUND, values![self.key.as_str()], hashed(version));
+            let (former, life) = (vec![hashed(version - 1)], Some(self.lives.unwrap_or(DAY)));
+            return Submission { key: Some(Key { former, payload, life, ..key }), command: self, wait };
+        }
+        let fingerprint = payload;
+        let key = Key::lasting(&RECORDS, values![self.key.as_str()], fingerprint);
+        let key = Key { life: self.lives, ..key };
         Submission { key: Some(key), command: self, wait }
     }
 
@@ -141,8 +181,7 @@ impl Add {
         Decision {
             status: "processed",
             facts: self.facts(),
-            outcome: Some(self.outcome(code)),
-            expires_at: self.lives.map(|lives| at.plus(lives)),
+            ruling: Ruling::Formal(self.outcome(code)),
             writes: Vec::new(),
             audit: vec![AuditRow::system("test.add.done", "effect", self.key.clone(), "req-1".into())],
             outbox: vec![OutboxRow {
@@ -150,6 +189,8 @@ impl Add {
                 object_type: "effect",
                 object_id: self.key.clone(),
                 aggregate_version: 1,
+                tenant_id: 1,
+                operator_id: 1,
                 request_id: "req-1".into(),
                 payload: serde_json::json!({ "amount": self.amount }),
                 occurred_at: at,
@@ -206,8 +247,13 @@ impl Command for Add {
             }
             Twist::AuditWithoutRole => decision.audit[0].operator_role = "",
             Twist::LeaveOpen => {
-                decision.outcome = None;
+                decision.ruling = Ruling::Open;
                 decision.status = "received";
+            }
+            Twist::ComeLater => {
+                decision.ruling = Ruling::Passing(self.outcome(429));
+                decision.status = "failed";
+                decision.writes.clear();
             }
             Twist::Damaged => {
                 loaded[0][0].int(1)?;
@@ -226,6 +272,12 @@ impl Command for Add {
     fn repeat(&self, repeat: &Repeat, _: Time) -> Vec<Write> {
         let sql = "insert into test_arrivals (key, same) values ($1, $2)";
         vec![Write::one("arrivals.insert", sql, values![&self.key, repeat.same])]
+    }
+
+    fn repeat_audit(&self, repeat: &Repeat, _: Time) -> Vec<AuditRow> {
+        let name = if repeat.same { "test.add.replayed" } else { "test.add.mismatch" };
+        let row = || AuditRow::system(name, "effect", self.key.clone(), "req-1".into());
+        self.secret.map(|_| row()).into_iter().collect()
     }
 
     fn failed(&self, failure: &Failure, _: Time) -> Vec<Write> {

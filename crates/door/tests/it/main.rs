@@ -1,6 +1,8 @@
 //! Tests of the door through its public API, with a small domain of its own on a real store.
 
 #[cfg(test)]
+mod clients;
+#[cfg(test)]
 mod commits;
 #[cfg(test)]
 mod domain;
@@ -18,5 +20,7 @@ mod only_sqlite;
 mod races;
 #[cfg(test)]
 mod scene;
+#[cfg(test)]
+mod slices;
 #[cfg(test)]
 mod twins;

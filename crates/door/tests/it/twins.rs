@@ -199,7 +199,7 @@ async fn an_expired_key_runs_once_whoever_comes() {
 async fn an_open_key_is_taken_up_by_the_next_arrival() {
     let scene = scene().await;
     let open = scene.door.submit(add("k", 5).twisted(Twist::LeaveOpen).now()).await;
-    assert!(matches!(open, Ok(Answer::Open(_))), "{open:?}");
+    assert!(matches!(open, Ok(Answer::Open { .. })), "{open:?}");
     assert_eq!(scene.record("k").await, Some(("received".into(), 1)));
     assert!(!scene.done(add("k", 5)).await.replayed);
     assert_eq!(scene.record("k").await, Some(("processed".into(), 2)));

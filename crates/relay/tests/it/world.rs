@@ -46,6 +46,8 @@ impl World {
             object_type: "certify_event",
             object_id: object.to_owned(),
             aggregate_version: 1,
+            tenant_id: 1,
+            operator_id: 1,
             request_id: "req_1".into(),
             payload,
             occurred_at: self.clock.now(),

@@ -166,7 +166,7 @@ mod tests {
             door::RecordTable::new("certify_events", &["ref"], &[], "certify_steps")
         });
         let values = vec![store::Value::Text("av_evt_1".into())];
-        let key = door::Key { table: &TABLE, values, fingerprint: kernel::Digest::of(b"x") };
+        let key = door::Key::lasting(&TABLE, values, kernel::Digest::of(b"x"));
         assert_eq!(word("av_evt_1"), key.digest().word());
     }
 }

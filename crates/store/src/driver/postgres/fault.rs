@@ -47,7 +47,10 @@ impl Fault {
             }
             code if code.code() == APPEND_ONLY => raised(RaiseKind::Rule),
             code if *code == SqlState::UNIQUE_VIOLATION => raised(RaiseKind::Unique),
-            code if code.code().starts_with("23") => raised(RaiseKind::Rule),
+            // Also a value that its column has no room for, which is a rule of the table elsewhere.
+            code if code.code().starts_with("23") || *code == SqlState::STRING_DATA_RIGHT_TRUNCATION => {
+                raised(RaiseKind::Rule)
+            }
             code if *code == SqlState::IN_FAILED_SQL_TRANSACTION => Self::Follows,
             code if *code == SqlState::T_R_SERIALIZATION_FAILURE
                 || *code == SqlState::T_R_DEADLOCK_DETECTED

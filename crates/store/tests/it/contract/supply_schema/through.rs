@@ -81,6 +81,7 @@ async fn the_same_key_twice_is_told_from_a_rule_that_is_broken() {
     let raised = |kind| Err(Error::Raised(Raise { write: "record.insert", kind }));
     assert_eq!(scene.write(vec![record("key-0123456789-0123", &hash)]).await, raised(RaiseKind::Unique));
     assert_eq!(scene.write(vec![record("", &hash)]).await, raised(RaiseKind::Rule));
+    assert_eq!(scene.write(vec![record(&"k".repeat(129), &hash)]).await, raised(RaiseKind::Rule));
     assert_eq!(scene.write(vec![record("key-0123456789-0124", "ab")]).await, raised(RaiseKind::Rule));
 }
 
