@@ -13,7 +13,7 @@ use crate::branch::Branch;
 use crate::command::{Command, Key, Repeat};
 use crate::decision::{Decision, Ruling};
 use crate::entry::Failure;
-use crate::record::{Anew, ClaimRow, FAILED, Held, Place, RUNNING};
+use crate::record::{Anew, ClaimRow, FAILED, Held, Place, RUNNING, origin};
 
 /// What this transaction is for.
 pub(crate) enum Stage<C: Command> {
@@ -33,7 +33,7 @@ pub(crate) enum Stage<C: Command> {
 #[derive(Debug)]
 pub(crate) enum Seen {
     /// A formal result: a new one, or one that stood there.
-    Finished { outcome: Outcome, replayed: bool, same: bool },
+    Finished { outcome: Outcome, replayed: bool, same: bool, kept: Kept },
     /// The command left the key open; with an answer for this time, perhaps.
     Open(Option<Outcome>),
     /// Nothing finished stands there: run.
@@ -50,6 +50,15 @@ pub(crate) enum Seen {
     Kept,
 }
 
+/// What is told beside a formal result.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Kept {
+    /// When its key is free again.
+    pub(crate) expires_at: Option<Time>,
+    /// The request that it came of, of a repeat, where its table tells that.
+    pub(crate) origin: Option<String>,
+}
+
 pub(crate) type Settled = Result<(Seen, Written), Error>;
 
 pub(crate) struct Attempt<C: Command> {
@@ -58,6 +67,8 @@ pub(crate) struct Attempt<C: Command> {
     pub(crate) stage: Stage<C>,
     pub(crate) random: Arc<dyn Random>,
     pub(crate) seen: Option<Seen>,
+    /// Of the record as it was found.
+    pub(crate) kept: Kept,
     pub(crate) answer: Option<oneshot::Sender<Settled>>,
     /// Empty but for bugs on purpose.
     pub(crate) astray: Astray,
@@ -111,6 +122,12 @@ impl<C: Command> Work for Attempt<C> {
         let found = rows.next().unwrap_or_default();
         let found = self.astray.looked.take().unwrap_or(found);
         let record = found.first().map(|row| key.table.read(row)).transpose()?;
+        let origin = found.first().map(origin).transpose()?.flatten();
+        let expires_at = match record.as_ref().map(|record| &record.standing) {
+            Some(Standing::Finished { expires_at, .. }) => *expires_at,
+            _ => None,
+        };
+        self.kept = Kept { expires_at, origin };
         let loaded: Vec<Vec<Row>> = rows.collect();
         let writes = self.meet(&key, record.map(|record| recognised(record, &key)), &loaded, now)?;
         if planted::is("ack-before-commit") {
@@ -178,7 +195,8 @@ impl<C: Command> Attempt<C> {
                 let mut writes = self.command.repeat(&repeat, now);
                 let audit = self.command.repeat_audit(&repeat, now);
                 writes.extend(audit.into_iter().map(|row| row.write(now, &*self.random)));
-                self.seen = Some(Seen::Finished { outcome, replayed: true, same });
+                let kept = std::mem::take(&mut self.kept);
+                self.seen = Some(Seen::Finished { outcome, replayed: true, same, kept });
                 Ok(writes)
             }
             Meeting::Running { same, retry_after, .. } => Ok(self.see(Seen::Running { same, retry_after })),
@@ -277,6 +295,8 @@ impl<C: Command> Attempt<C> {
             _ => return Ok(self.see(Seen::MustRun)),
         };
         let Decision { status, facts, ruling, writes: rows, audit, outbox } = decision;
+        let expires_at = record.and_then(|(key, _)| key.life).map(|life| now.plus(life));
+        let kept = Kept { expires_at, origin: None };
         let mut writes = Vec::with_capacity(rows.len() + 4);
         if let Some((key, place)) = record {
             let attempt = place.attempt();
@@ -293,7 +313,7 @@ impl<C: Command> Attempt<C> {
             writes.extend(told);
         }
         self.seen = Some(match ruling {
-            Ruling::Formal(outcome) => Seen::Finished { outcome, replayed: false, same: true },
+            Ruling::Formal(outcome) => Seen::Finished { outcome, replayed: false, same: true, kept },
             Ruling::Passing(outcome) => Seen::Open(Some(outcome)),
             Ruling::Open => Seen::Open(None),
         });

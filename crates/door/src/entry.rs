@@ -8,7 +8,7 @@ use store::{Error, Query, Row, Store, Write, Written, planted};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::attempt::{Astray, Attempt, Settled, Stage};
+use crate::attempt::{Astray, Attempt, Kept, Settled, Stage};
 use crate::command::{Command, Key, Submission};
 use crate::housekeeping::Housekeeping;
 use crate::lock::Locks;
@@ -62,6 +62,10 @@ pub struct Done {
     pub replayed: bool,
     /// Whether this submission's fingerprint is the record's.
     pub same: bool,
+    /// When the key is free again; `None` for ever.
+    pub expires_at: Option<Time>,
+    /// Of a repeat: the request that the result came of, where the record's table tells it.
+    pub origin: Option<String>,
     /// What this submission's own rows returned.
     pub written: Written,
 }
@@ -172,6 +176,7 @@ impl Door {
             stage,
             random: Arc::clone(&self.random),
             seen: None,
+            kept: Kept::default(),
             answer: Some(answer),
             astray,
         }));

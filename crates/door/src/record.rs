@@ -61,6 +61,8 @@ pub struct Layout {
     pub binding: Binding,
     /// Column that counts how often the key was used anew after its end, if there is one.
     pub generation: Option<&'static str>,
+    /// Fact column that names the request which the result came of, if repeats are to be told.
+    pub origin: Option<&'static str>,
 }
 
 /// How a fingerprint is kept.
@@ -99,13 +101,13 @@ impl RecordTable {
         steps: &'static str,
     ) -> Self {
         let (hash, binding) = (Hash::Bytes, Binding::Free);
-        Self::of(&Layout { name, key, facts, steps, hash, binding, generation: None })
+        Self::of(&Layout { name, key, facts, steps, hash, binding, generation: None, origin: None })
     }
 
     /// A table with this layout.
     #[must_use]
     pub fn of(layout: &Layout) -> Self {
-        let Layout { name, key, facts, steps, hash, binding, generation } = *layout;
+        let Layout { name, key, facts, steps, hash, binding, generation, origin } = *layout;
         let changed: Vec<&str> = [facts, &[hash.column()], &CLAIM_COLUMNS].concat();
         let columns = [key, changed.as_slice(), &["created_at"]].concat();
         let places = numbered(1, columns.len(), |_, n| format!("${n}"));
@@ -116,7 +118,8 @@ impl RecordTable {
         let sets = sets.join(", ");
         let anew = generation.map_or_else(String::new, |it| format!(", {it} = {it} + ${a}"));
         let (d, e, f) = if generation.is_some() { (b, c, c + 1) } else { (a, b, c) };
-        let (fingerprint, count) = (hash.column(), generation.unwrap_or("1"));
+        let (fingerprint, count, origin) =
+            (hash.column(), generation.unwrap_or("1"), origin.unwrap_or("null"));
         Self {
             name,
             steps,
@@ -125,7 +128,7 @@ impl RecordTable {
             binding,
             counts: generation.is_some(),
             find: format!(
-                "select id, {fingerprint}, status, claim_token, attempt_no, locked_until, response_code, response_body, expires_at, {count}
+                "select id, {fingerprint}, status, claim_token, attempt_no, locked_until, response_code, response_body, expires_at, {count}, {origin}
                  from {name} where {by_key}"
             ),
             insert: format!("insert into {name} ({}) values ({})", columns.join(", "), places.join(", ")),
@@ -268,6 +271,11 @@ impl RecordTable {
         };
         Ok(Record { id: row.int(0)?, fingerprint, attempt, generation: row.int(9)?, standing })
     }
+}
+
+/// The request that the result in a found row came of, where the table tells it.
+pub(crate) fn origin(row: &Row) -> Result<Option<String>, store::Error> {
+    Ok(row.text_or_null(10)?.map(ToOwned::to_owned))
 }
 
 fn claim(row: &Row, attempt: i64) -> Result<Claim, store::Error> {

@@ -12,7 +12,7 @@ use kernel::{Meeting, Time, meet};
 use store::{Error, Written, planted};
 use tokio::time::Instant;
 
-use crate::attempt::{Seen, Settled, Stage};
+use crate::attempt::{Kept, Seen, Settled, Stage};
 use crate::branch::Branch;
 use crate::command::{Command, Form, Key};
 use crate::entry::{Answer, Done, Door, Failure};
@@ -297,8 +297,8 @@ enum Claimed {
 /// The answer in what a transaction saw; `None` when it takes another look.
 fn answer(seen: Seen, written: Written) -> Option<Answer> {
     match seen {
-        Seen::Finished { outcome, replayed, same } => {
-            Some(Answer::Done(Done { outcome, replayed, same, written }))
+        Seen::Finished { outcome, replayed, same, kept: Kept { expires_at, origin } } => {
+            Some(Answer::Done(Done { outcome, replayed, same, expires_at, origin, written }))
         }
         Seen::Open(outcome) => {
             Branch::Open.taken();

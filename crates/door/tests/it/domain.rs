@@ -24,7 +24,7 @@ pub(crate) const TEST: Chain = Chain {
                 locked_until {time}, response_code {int}, response_body {json}, expires_at {time},
                 created_at {time} not null, updated_at {time} not null) {strict};
               create table test_bound (
-                id {pk}, key text not null unique, amount {int}, status text not null,
+                id {pk}, key text not null unique, amount {int}, request text not null, status text not null,
                 {char payload_hash 64} not null, claim_token {bytes}, attempt_no {int} not null default 1,
                 generation {int} not null default 1, locked_until {time}, response_code {int}, response_body {jsonb},
                 expires_at {time} not null, created_at {time} not null, updated_at {time} not null) {strict};
@@ -48,11 +48,12 @@ pub(crate) static BOUND: LazyLock<RecordTable> = LazyLock::new(|| {
     RecordTable::of(&Layout {
         name: "test_bound",
         key: &["key"],
-        facts: &["amount"],
+        facts: &["amount", "request"],
         steps: "test_steps",
         hash: Hash::Hex,
         binding: Binding::Held,
         generation: Some("generation"),
+        origin: Some("request"),
     })
 });
 
@@ -220,7 +221,10 @@ impl Command for Add {
     }
 
     fn facts(&self) -> Vec<Value> {
-        values![self.amount]
+        match self.secret {
+            Some(version) => values![self.amount, format!("request {version}")],
+            None => values![self.amount],
+        }
     }
 
     fn load(&self, (): &()) -> Vec<Query> {
