@@ -29,8 +29,8 @@ pub const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 /// Longest time for which a set may be held after it should have been fetched again.
 pub const STALE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Where the keys are, and how long they count.
-#[derive(Clone, Debug)]
+/// Where the keys are, and how long they count. `Debug` does not show the address.
+#[derive(Clone)]
 pub struct Settings {
     /// `https://` and the rest; `http://` only to a loopback address. No user, no fragment.
     pub address: String,
@@ -55,6 +55,16 @@ impl Settings {
             pause: Duration::from_secs(10),
             stale: Duration::from_secs(3600),
         }
+    }
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings")
+            .field("fresh", &self.fresh)
+            .field("pause", &self.pause)
+            .field("stale", &self.stale)
+            .finish_non_exhaustive()
     }
 }
 

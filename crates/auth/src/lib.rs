@@ -10,7 +10,8 @@
 //! 6. [`verify`]: is it genuine, for us, and alive
 //! 7. [`issuer`]: the built-in issuer; [`jwks`]: the keys of an outside one
 //! 8. [`status`]: is it still active at the token service
-//! 9. [`scope`] and [`access`]: does it suffice for the request
+//! 9. [`caller`]: all of it behind each other, from the header to the one who calls
+//! 10. [`scope`] and [`access`]: does it suffice for the request
 //!
 //! ```text
 //! Authorization -> bearer -> verify (jws, keys, claims) -> status -> Principal -> Need::judge
@@ -22,6 +23,7 @@
 
 pub mod access;
 pub mod bearer;
+pub mod caller;
 pub mod claims;
 pub mod code;
 pub mod issuer;
@@ -35,6 +37,7 @@ pub mod token;
 pub mod verify;
 
 pub use access::{Act, Need, Principal, Role, UserType};
+pub use caller::Callers;
 pub use claims::Claims;
 pub use code::Code;
 pub use issuer::{Grant, Issuer, IssuerKey};

@@ -88,6 +88,24 @@ fn buyers_keys_are_turned_away() {
 }
 
 #[test]
+fn the_codes_are_those_of_section_9_5() {
+    let codes: Vec<_> = auth::code::ALL.map(|code| (code.status(), code.name())).into();
+    assert_eq!(
+        codes,
+        [
+            (401, "AUTH_MISSING_BEARER"),
+            (401, "AUTH_INVALID_FORMAT"),
+            (401, "AUTH_INVALID_TOKEN"),
+            (401, "AUTH_TOKEN_INACTIVE"),
+            (401, "AUTH_UPSTREAM_CREDENTIAL"),
+            (403, "AUTH_SCOPE_DENIED"),
+            (403, "AUTH_ROLE_DENIED"),
+            (503, "AUTH_TOKEN_STATUS_UNAVAILABLE"),
+        ]
+    );
+}
+
+#[test]
 fn each_401_has_its_hint_and_each_code_its_texts() {
     for code in auth::code::ALL {
         assert_eq!(code.www_authenticate(), (code.status() == 401).then_some("Bearer"), "{code}");

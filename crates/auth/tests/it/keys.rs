@@ -96,6 +96,29 @@ fn weak_and_odd_rsa_keys_are_left_out() {
 }
 
 #[test]
+fn a_modulus_of_the_broken_generator_is_left_out() {
+    // 65537 to the 128th: 2049 bits, and by its making a power of 65537 modulo everything.
+    let mut modulus = vec![1_u8];
+    for _ in 0..128 {
+        let shifted = [modulus.as_slice(), &[0, 0]].concat();
+        let mut carry = 0;
+        let mut sum = shifted;
+        let offset = sum.len() - modulus.len();
+        for at in (0..sum.len()).rev() {
+            let other = at.checked_sub(offset).map_or(0, |at| modulus[at]);
+            let total = u16::from(sum[at]) + u16::from(other) + carry;
+            sum[at] = total.to_be_bytes()[1];
+            carry = total >> 8;
+        }
+        modulus = sum;
+    }
+    let cause = |modulus: &[u8]| changed(rsa_jwk("r"), |jwk| jwk["n"] = json!(b64(modulus)));
+    assert_eq!(cause(&modulus), Some(LeftOut::Roca));
+    *modulus.last_mut().unwrap() ^= 2;
+    assert_eq!(cause(&modulus), None);
+}
+
+#[test]
 fn points_beside_the_curve_are_left_out() {
     let zero = b64([0; 32]);
     assert_eq!(left_out(|jwk| jwk["x"] = json!(zero)), Some(LeftOut::Point));

@@ -80,6 +80,7 @@ fn an_error_of_a_key_file_shows_its_name_only() {
 #[test]
 fn the_address_of_an_issuer_is_not_shown() {
     let settings = Settings::new("https://id.example.com/path-of-a-canary/jwks.json?key=canary");
+    assert!(!format!("{settings:?}").contains("canary"));
     let outside = Outside::new(settings, Arc::new(MovableClock::at(NOW))).unwrap();
     assert_eq!(format!("{outside:?}"), "Outside { host: Some(\"id.example.com\"), .. }");
     let error =

@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use auth::status::{Backend, Unavailable};
-use auth::{Code, Refusal, Standing, Statuses, Verified};
+use auth::{Callers, Code, Refusal, Standing, Statuses, Verified};
 use futures::future::{BoxFuture, FutureExt as _};
 use kernel::Time;
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::Notify;
 
-use crate::world::{NOW, claims, token, verify, with};
+use crate::world::{NOW, claims, token, verifier, verify, with};
 
 /// A token service that says what it is told; `None` is a fault.
 #[derive(Default)]
@@ -161,6 +161,29 @@ async fn a_clock_that_went_back_makes_no_answer_young() {
     assert_eq!(world.at(100).await, Ok(()));
     world.says(Some(Standing::Revoked));
     assert_eq!(world.at(0).await, Err(Refusal::Revoked));
+}
+
+#[tokio::test]
+async fn a_caller_is_known_by_the_whole_way_and_asked_for_only_with_a_genuine_token() {
+    let world = World::new(Standing::Active);
+    let callers = Callers::new(verifier().clone(), Statuses::new(world.service.clone()));
+    let now = Time::from_seconds(NOW);
+    let identify = async |value: String| callers.identify([value.as_bytes()], now).await;
+    let good = format!("Bearer {}", token(&claims()).expose());
+    for (value, code) in [
+        (String::new(), Code::MissingBearer),
+        ("Basic x".to_owned(), Code::InvalidFormat),
+        ("Bearer sk-x".to_owned(), Code::UpstreamCredential),
+        (format!("{good}x"), Code::InvalidToken),
+        (format!("Bearer {}", token(&with("aud", json!("another"))).expose()), Code::InvalidToken),
+    ] {
+        assert_eq!(identify(value).await.map_err(Refusal::code), Err(code));
+    }
+    assert_eq!(world.asked(), 0);
+    let principal = identify(good.clone()).await.expect("good");
+    assert_eq!((principal.tenant_id, principal.operator_id, world.asked()), (11, 31, 1));
+    callers.statuses().revoke(principal.fingerprint, now);
+    assert_eq!(identify(good).await.map_err(Refusal::code), Err(Code::TokenInactive));
 }
 
 #[tokio::test]
