@@ -11,6 +11,10 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct Time(i64);
 
+/// Microseconds that Shanghai's clocks are ahead of UTC, and those of a day.
+const SHANGHAI_AHEAD: i64 = 8 * 3600 * 1_000_000;
+const DAY: i64 = 24 * 3600 * 1_000_000;
+
 impl Time {
     /// From whole seconds since the epoch, saturating at the ends of the range.
     #[must_use]
@@ -59,6 +63,26 @@ impl Time {
     #[must_use]
     pub fn to_rfc3339_seconds(self) -> String {
         Self::from_seconds(self.seconds()).timestamp().to_string()
+    }
+
+    /// RFC 3339 in UTC with milliseconds, as the supply API writes times: `2026-03-27T02:03:04.123Z`. Further
+    /// digits are cut.
+    #[must_use]
+    pub fn to_rfc3339_millis(self) -> String {
+        format!("{:.3}", Self(self.0 - self.0.rem_euclid(1000)).timestamp())
+    }
+
+    /// The day in `Asia/Shanghai` (UTC+8, no summer time) that the instant lies in, `2026-03-27`: the
+    /// calendar of daily limits and periods (supply specification, section 0).
+    #[must_use]
+    pub fn shanghai_day(self) -> String {
+        Self(self.0.saturating_add(SHANGHAI_AHEAD)).timestamp().to_string().chars().take(10).collect()
+    }
+
+    /// First instant of that day.
+    #[must_use]
+    pub const fn shanghai_midnight(self) -> Self {
+        Self(self.0 - (self.0 + SHANGHAI_AHEAD).rem_euclid(DAY))
     }
 
     fn timestamp(self) -> jiff::Timestamp {
@@ -110,6 +134,30 @@ pub trait Random: Send + Sync + fmt::Debug {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn milliseconds_are_always_three_digits_and_cut() {
+        for (micros, text) in [
+            (1_774_576_984_123_999, "2026-03-27T02:03:04.123Z"),
+            (1_774_576_984_000_000, "2026-03-27T02:03:04.000Z"),
+            (-1, "1969-12-31T23:59:59.999Z"),
+        ] {
+            assert_eq!(Time::from_micros(micros).to_rfc3339_millis(), text);
+        }
+    }
+
+    #[test]
+    fn a_day_in_shanghai_begins_at_four_in_the_afternoon_of_utc() {
+        let before = Time::parse_rfc3339("2026-03-26T15:59:59.999999Z").unwrap();
+        let begins = Time::parse_rfc3339("2026-03-26T16:00:00Z").unwrap();
+        assert_eq!(
+            (before.shanghai_day(), begins.shanghai_day()),
+            ("2026-03-26".into(), "2026-03-27".into())
+        );
+        assert_eq!((before.plus(Duration::from_micros(1)).shanghai_midnight(), begins), (begins, begins));
+        assert_eq!(begins.plus(Duration::from_secs(86_399)).shanghai_midnight(), begins);
+        assert_eq!(before.shanghai_midnight(), begins.minus(Duration::from_secs(86_400)));
+    }
 
     #[test]
     fn seconds_are_written_as_the_specification_writes_them() {

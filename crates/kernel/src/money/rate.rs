@@ -18,6 +18,13 @@ impl Rate {
     /// All of it.
     pub const ONE: Self = Self(RATE_ONE);
 
+    /// So many hundredths, at most all of it: `percent(15)` is 0.15.
+    #[must_use]
+    pub const fn percent(percent: u8) -> Self {
+        let percent = if percent > 100 { 100 } else { percent };
+        Self(percent as i64 * (RATE_ONE / 100))
+    }
+
     /// Reads a decimal such as `0.15`, at most 1, with at most nine decimals.
     ///
     /// # Errors
@@ -51,6 +58,12 @@ impl fmt::Debug for Rate {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_percentage_is_that_many_hundredths() {
+        assert_eq!(Rate::parse("0.15"), Ok(Rate::percent(15)));
+        assert_eq!((Rate::percent(100), Rate::percent(101)), (Rate::ONE, Rate::ONE));
+    }
 
     #[test]
     fn a_rate_is_an_exact_part_of_one() {

@@ -1,0 +1,1 @@
+//! Accounts: one file a command.

@@ -1,0 +1,421 @@
+//! The form of every command of this crate, and the one place where it becomes a command of the door: which
+//! rows it looks at ([`Action::load`]), what they say ([`Action::read`]), what follows ([`Action::decide`],
+//! pure, with a table of tests each). Audit, invariants, outbox, codes and stored answers are added here, so
+//! that a command can't forget them.
+
+use std::sync::Arc;
+
+use door::{AuditRow, Command, Decision, Failure, Form, OutboxRow, Repeat, Ruling, Steps};
+use kernel::{Outcome, Time};
+use serde::Serialize;
+use serde_json::{Map, Value as Json, json};
+use store::{Error, Query, Raise, Row, Value, Write, values};
+
+use crate::caller::{Caller, Object};
+use crate::code::{Code, Invariant};
+use crate::exact::Details;
+use crate::house::House;
+
+/// Status words of `supply_idempotency_record`.
+const SUCCEEDED: &str = "succeeded";
+const FAILED: &str = "failed";
+/// The only version of an outbox payload so far.
+const SCHEMA_VERSION: i64 = 1;
+
+/// Who asks, and the house that it is asked of.
+#[derive(Clone, Debug)]
+pub struct Context {
+    /// Who acts.
+    pub caller: Caller,
+    /// Numbers, keys, channels.
+    pub house: Arc<House>,
+}
+
+impl Context {
+    /// What a changed row is stamped with, in this order: `request_id`, `idempotency_key`, `audit_trace_id`,
+    /// `updated_ip`, `updated_at` (section 5.0).
+    #[must_use]
+    pub fn stamp(&self, at: Time) -> [Value; 5] {
+        let Caller { request_id, idempotency_key, trace_id, client_ip, .. } = &self.caller;
+        let stamp = values![request_id, idempotency_key.clone(), trace_id, client_ip.clone(), at];
+        stamp.try_into().unwrap_or([const { Value::Null }; 5])
+    }
+}
+
+/// A command of the supply side.
+pub trait Action: Send + Sync + 'static {
+    /// What is made before the transaction: an envelope, a verification.
+    type Prepared: Send + Sync + 'static;
+    /// What the loaded rows say.
+    type State;
+
+    /// Name of its audit event: `supply.package.publish`.
+    fn event(&self) -> &'static str;
+
+    /// What a refusal before anything was found is about.
+    fn object(&self) -> Object;
+
+    /// Atomic unless there is a call to the outside, or slices.
+    fn form(&self, context: &Context) -> Form {
+        let _ = context;
+        Form::Atomic
+    }
+
+    /// Whether [`Action::prepare`] is worth sparing a repeat.
+    fn prepares(&self) -> bool {
+        false
+    }
+
+    /// Before the transaction.
+    ///
+    /// # Errors
+    /// A failure of ours or of a foreign side.
+    fn prepare(
+        &self,
+        context: &Context,
+        steps: &Steps,
+    ) -> impl Future<Output = Result<Self::Prepared, Failure>> + Send;
+
+    /// The rows to decide from, in the order of locks: account, package, order, balances, settlement, earnings.
+    fn load(&self, context: &Context, prepared: &Self::Prepared) -> Vec<Query>;
+
+    /// What they say; one list for each query.
+    ///
+    /// # Errors
+    /// A damaged row.
+    fn read(&self, context: &Context, rows: &[Vec<Row>]) -> Result<Self::State, Error>;
+
+    /// Decides. Pure.
+    ///
+    /// # Errors
+    /// A refusal, or a damaged state.
+    fn decide(
+        &self,
+        context: &Context,
+        prepared: &Self::Prepared,
+        state: &Self::State,
+        at: Time,
+    ) -> Result<Change, Stop>;
+
+    /// What it means when the write called `write` found another state than was read, although the state read
+    /// since would allow it: somebody was faster. `None` when no rule of the domain stands behind that check.
+    fn outrun(&self, write: &'static str, state: &Self::State) -> Option<Refusal> {
+        let _ = (write, state);
+        None
+    }
+}
+
+/// Why a command changes nothing.
+#[derive(Debug)]
+pub enum Stop {
+    /// A rule refuses it.
+    Refused(Box<Refusal>),
+    /// A row is damaged.
+    Broken(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Broken(error)
+    }
+}
+
+impl From<Refusal> for Stop {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(Box::new(refusal))
+    }
+}
+
+impl From<ledger::Error> for Stop {
+    /// What the ledger does not take is not the caller's doing: INV-SET-003, S0.
+    fn from(error: ledger::Error) -> Self {
+        tracing::error!(%error, "a posting does not balance; nothing was changed");
+        Self::Refused(Box::new(Refusal::broken(Invariant::Set003)))
+    }
+}
+
+impl From<kernel::money::Error> for Stop {
+    fn from(error: kernel::money::Error) -> Self {
+        ledger::Error::from(error).into()
+    }
+}
+
+/// A refusal by a rule.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refusal {
+    /// With which code.
+    pub code: Code,
+    /// The invariant behind it.
+    pub rule: Option<Invariant>,
+    /// About what, where something was found.
+    pub object: Option<Object>,
+    /// The state that was seen: `status` and `version`.
+    pub before: Json,
+    /// For the caller: fields, limits; no secret.
+    pub details: Details,
+    /// Rows that stay all the same: a burnt try of an SMS code.
+    pub writes: Vec<Write>,
+}
+
+impl Refusal {
+    /// With a code and nothing else.
+    #[must_use]
+    pub fn of(code: Code) -> Self {
+        let before = Json::Object(Map::new());
+        Self { code, rule: None, object: None, before, details: Details::none(), writes: Vec::new() }
+    }
+
+    /// Of a broken invariant.
+    #[must_use]
+    pub fn broken(rule: Invariant) -> Self {
+        Self { rule: Some(rule), ..Self::of(rule.code()) }
+    }
+
+    /// About an object in a state.
+    #[must_use]
+    pub fn about(self, object: Object, before: Json) -> Self {
+        Self { object: Some(object), before, ..self }
+    }
+
+    /// With one more detail.
+    #[must_use]
+    pub fn with(self, name: &'static str, value: impl Into<crate::exact::Detail>) -> Self {
+        Self { details: self.details.with(name, value), ..self }
+    }
+}
+
+/// What a command changes.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// What was changed.
+    pub object: Object,
+    /// State before; `{}` of a creation.
+    pub before: Json,
+    /// State after.
+    pub after: Json,
+    /// More for the audit, without secrets.
+    pub metadata: Json,
+    /// The rows, in order.
+    pub writes: Vec<Write>,
+    /// What the outbox tells.
+    pub events: Vec<Event>,
+    /// HTTP status of success.
+    pub status: u16,
+    /// JSON text of `data`.
+    pub data: String,
+}
+
+impl Change {
+    /// A change answered with 200 and `data`.
+    ///
+    /// # Errors
+    /// When `data` can't be written as JSON, which none of this crate's forms is.
+    pub fn of(object: Object, data: &impl Serialize) -> Result<Self, Stop> {
+        let empty = || Json::Object(Map::new());
+        Ok(Self {
+            object,
+            before: empty(),
+            after: empty(),
+            metadata: empty(),
+            writes: Vec::new(),
+            events: Vec::new(),
+            status: 200,
+            data: text(data)?,
+        })
+    }
+}
+
+/// One fact for the outbox.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// `supply.{domain}.{action}.{result}`.
+    pub name: &'static str,
+    /// Of what.
+    pub object: Object,
+    /// Its version after the change.
+    pub version: i64,
+    /// State before.
+    pub before: Json,
+    /// State after.
+    pub after: Json,
+}
+
+impl Event {
+    pub(crate) fn row(self, context: &Context, at: Time) -> OutboxRow {
+        let Self { name, object, version, before, after } = self;
+        let caller = &context.caller;
+        OutboxRow {
+            event_name: name,
+            object_type: object.kind,
+            aggregate_version: version,
+            tenant_id: caller.tenant_id,
+            operator_id: caller.operator_id,
+            request_id: caller.request_id.clone(),
+            payload: json!({
+                "event_name": name, "object_type": object.kind, "object_id": object.id,
+                "tenant_id": caller.tenant_id, "operator_id": caller.operator_id, "request_id": caller.request_id,
+                "aggregate_version": version, "schema_version": SCHEMA_VERSION,
+                "occurred_at": at.to_rfc3339_millis(),
+                "before_state": before, "after_state": after,
+            }),
+            object_id: object.id,
+            occurred_at: at,
+            destinations: context.house.destinations(name),
+        }
+    }
+}
+
+/// JSON text of one of this crate's forms.
+pub(crate) fn text(data: &impl Serialize) -> Result<String, Stop> {
+    let damaged = |_| Error::Corrupt { table: "answer", column: "data".into() };
+    serde_json::to_string(data).map_err(|error| Stop::Broken(damaged(error)))
+}
+
+/// An action of a caller, on its way to the door.
+#[derive(Clone, Debug)]
+pub struct Commanded<A> {
+    /// Who asks.
+    pub context: Context,
+    /// For what.
+    pub action: A,
+}
+
+impl<A: Action> Commanded<A> {
+    fn changed(&self, change: Change, at: Time) -> Decision {
+        let Change { object, before, after, metadata, writes, events, status, data } = change;
+        let mut audit = self.context.caller.audit(self.action.event(), &object);
+        (audit.before_state, audit.after_state, audit.metadata) = (before, after, metadata);
+        let body = format!(r#"{{"data":{data}}}"#);
+        Decision {
+            status: SUCCEEDED,
+            facts: self.facts(),
+            ruling: Ruling::Formal(Outcome { code: status, body }),
+            writes,
+            audit: vec![audit],
+            outbox: events.into_iter().map(|event| event.row(&self.context, at)).collect(),
+        }
+    }
+
+    fn refused(&self, refusal: Refusal, lost_race: LostRace, at: Time) -> Result<Decision, Error> {
+        let Refusal { code, rule, object, before, details, writes } = refusal;
+        let details =
+            rule.map_or_else(|| details.clone(), |rule| details.clone().with("rule_code", rule.as_str()));
+        let object = object.unwrap_or_else(|| self.action.object());
+        let row = |name| {
+            let mut row = self.context.caller.audit(name, &object);
+            row.action = self.action.event();
+            row.result_code = code.as_str().into();
+            row.rule_code = rule.map(Invariant::as_str);
+            (row.before_state, row.after_state) = (before.clone(), before.clone());
+            row.metadata = json!({ "details": details.plain(), "lost_race": lost_race == LostRace::Yes });
+            row
+        };
+        let violation = rule.map(|_| row("invariant_violation"));
+        let alert = (rule == Some(Invariant::Set003)).then(|| crate::alert::unbalanced(&object, code));
+        let (message, message_zh) = (code.message(), code.message_zh());
+        let error = ErrorBody { code: code.as_str(), message, message_zh, details: &details };
+        let body = match text(&Body { error }) {
+            Ok(body) => body,
+            Err(Stop::Broken(error)) => return Err(error),
+            Err(Stop::Refused(_)) => String::new(),
+        };
+        let outcome = Outcome { code: code.status(), body };
+        let ruling = if code.is_passing() { Ruling::Passing(outcome) } else { Ruling::Formal(outcome) };
+        let audit: Vec<AuditRow> = violation.into_iter().chain([row(self.action.event())]).collect();
+        let outbox = alert.into_iter().map(|event| event.row(&self.context, at)).collect();
+        Ok(Decision { status: FAILED, facts: self.facts(), ruling, writes, audit, outbox })
+    }
+
+    fn stopped(&self, stop: Stop, at: Time) -> Result<Decision, Error> {
+        match stop {
+            Stop::Refused(refusal) => self.refused(*refusal, LostRace::No, at),
+            Stop::Broken(error) => Err(error),
+        }
+    }
+}
+
+/// Whether a refusal came of somebody who was faster, which counts against the service (section 18).
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LostRace {
+    Yes,
+    No,
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    error: ErrorBody<'a>,
+}
+
+#[derive(Serialize)]
+struct ErrorBody<'a> {
+    code: &'static str,
+    message: &'static str,
+    message_zh: &'static str,
+    details: &'a Details,
+}
+
+impl<A: Action> Command for Commanded<A> {
+    type Prepared = A::Prepared;
+
+    fn form(&self) -> Form {
+        self.action.form(&self.context)
+    }
+
+    fn prepares(&self) -> bool {
+        self.action.prepares()
+    }
+
+    async fn prepare(&self, steps: &Steps) -> Result<A::Prepared, Failure> {
+        self.action.prepare(&self.context, steps).await
+    }
+
+    fn facts(&self) -> Vec<Value> {
+        values![&self.context.caller.request_id]
+    }
+
+    fn load(&self, prepared: &A::Prepared) -> Vec<Query> {
+        self.action.load(&self.context, prepared)
+    }
+
+    fn decide(&self, prepared: &A::Prepared, loaded: &[Vec<Row>], at: Time) -> Result<Decision, Error> {
+        let state = self.action.read(&self.context, loaded)?;
+        match self.action.decide(&self.context, prepared, &state, at) {
+            Ok(change) => Ok(self.changed(change, at)),
+            Err(stop) => self.stopped(stop, at),
+        }
+    }
+
+    /// The state has changed since: what refuses now is the answer; where nothing does, somebody was faster.
+    fn raised(
+        &self,
+        prepared: &A::Prepared,
+        raise: &Raise,
+        loaded: &[Vec<Row>],
+        at: Time,
+    ) -> Result<Decision, Error> {
+        let state = self.action.read(&self.context, loaded)?;
+        let refusal = match self.action.decide(&self.context, prepared, &state, at) {
+            Err(Stop::Refused(refusal)) => Some(*refusal),
+            Err(Stop::Broken(error)) => return Err(error),
+            Ok(_) => self.action.outrun(raise.write, &state),
+        };
+        match refusal {
+            Some(refusal) => self.refused(refusal, LostRace::Yes, at),
+            None => Err(Error::Raised(raise.clone())),
+        }
+    }
+
+    /// A repeat leaves one audit row: what was repeated, or that it differs.
+    fn repeat_audit(&self, repeat: &Repeat, _at: Time) -> Vec<AuditRow> {
+        let (name, code) = if repeat.same {
+            ("idempotency.replayed", "OK")
+        } else {
+            ("idempotency.payload_mismatch", "IDEMPOTENCY_PAYLOAD_MISMATCH")
+        };
+        let mut row = self.context.caller.audit(name, &self.action.object());
+        row.action = self.action.event();
+        row.result_code = code.into();
+        row.metadata = json!({ "record": repeat.record, "replayed_status": repeat.outcome.code });
+        vec![row]
+    }
+}

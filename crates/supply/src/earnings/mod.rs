@@ -1,0 +1,1 @@
+//! Earnings: one file a command.

@@ -1,0 +1,93 @@
+//! What all commands of one server share.
+
+use std::fmt;
+use std::sync::Arc;
+
+use kernel::Random;
+
+use crate::policy::Policy;
+
+/// Policy, randomness, and who hears of which event.
+#[derive(Clone)]
+pub struct House {
+    /// The numbers of section 23.
+    pub policy: Policy,
+    /// Where ids and numbers come from.
+    pub random: Arc<dyn Random>,
+    /// Who is told what; see [`House::destinations`].
+    pub routes: Vec<Route>,
+}
+
+/// Events whose name begins with `prefix` go to `destination`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// `supply.settlement.` for all of settlements, the whole name for one.
+    pub prefix: String,
+    /// Name of a channel of the relay.
+    pub destination: String,
+}
+
+impl House {
+    /// Channels that are to hear of the event called `name`, each once.
+    #[must_use]
+    pub fn destinations(&self, name: &str) -> Vec<String> {
+        let mut destinations: Vec<String> = Vec::new();
+        for route in self.routes.iter().filter(|route| name.starts_with(&route.prefix)) {
+            if !destinations.contains(&route.destination) {
+                destinations.push(route.destination.clone());
+            }
+        }
+        destinations
+    }
+
+    /// `prefix`, the day in Shanghai without dashes, and 12 characters of Crockford's base32 (60 random bits):
+    /// `STL20260327` + 12 (section 5.7). Not to be guessed.
+    #[must_use]
+    pub fn number(&self, prefix: &str, day: &str) -> String {
+        const DIGITS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+        let mut bytes = [0; 12];
+        self.random.fill(&mut bytes);
+        let digits = bytes.iter().filter_map(|byte| DIGITS.get(usize::from(byte % 32)).copied());
+        format!("{prefix}{}{}", day.replace('-', ""), digits.map(char::from).collect::<String>())
+    }
+}
+
+impl fmt::Debug for House {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("House").field("policy", &self.policy).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use testkit::CountingRandom;
+
+    fn house(routes: &[(&str, &str)]) -> House {
+        let routes = routes
+            .iter()
+            .map(|(prefix, destination)| Route {
+                prefix: (*prefix).into(),
+                destination: (*destination).into(),
+            })
+            .collect();
+        House { policy: Policy::default(), random: Arc::new(CountingRandom::default()), routes }
+    }
+
+    #[test]
+    fn an_event_goes_to_each_of_its_channels_once() {
+        let house =
+            house(&[("supply.", "bus"), ("supply.settlement.", "statements"), ("supply.settlement.", "bus")]);
+        assert_eq!(house.destinations("supply.settlement.cancel.succeeded"), ["bus", "statements"]);
+        assert_eq!(house.destinations("supply.package.publish.succeeded"), ["bus"]);
+        assert!(house.destinations("certify.certificate.issue.succeeded").is_empty());
+    }
+
+    #[test]
+    fn a_number_has_its_day_and_twelve_digits_that_differ() {
+        let house = house(&[]);
+        let (one, two) = (house.number("STL", "2026-03-27"), house.number("STL", "2026-03-27"));
+        assert_eq!((one.len(), one.get(..11)), (23, Some("STL20260327")));
+        assert_ne!(one, two);
+    }
+}

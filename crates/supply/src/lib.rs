@@ -1,0 +1,34 @@
+//! The supply side: a supplier mounts upstream credentials, publishes packages, and withdraws what buyers'
+//! calls earn. Every command is a file with what it loads and what it decides; all of them write through the
+//! door. Source: `003_16c9f2e493ff5789` (XR-001) and the domain's specification, whose sections are named.
+//!
+//! Modules in reading order: [`caller`] (who acts), [`code`] (what is refused with), [`exact`] (JSON that goes
+//! out), [`policy`] (the numbers of section 23), [`house`] (what commands share), [`action`] (the form of a
+//! command), [`record`] (idempotency keys), [`rows`] (what the tables say), [`books`] (postings as rows),
+//! [`alert`]; then the commands: [`accounts`], [`packages`], [`orders`], [`earnings`], [`settlements`],
+//! [`platform`].
+//!
+//! Not here: HTTP, tokens, scopes (crates `web`, `auth`), encryption (`custody`), double entry (`ledger`).
+
+pub mod accounts;
+pub mod action;
+pub mod alert;
+pub mod books;
+pub mod caller;
+pub mod code;
+pub mod earnings;
+pub mod exact;
+pub mod house;
+pub mod orders;
+pub mod packages;
+pub mod platform;
+pub mod policy;
+pub mod record;
+pub mod rows;
+pub mod settlements;
+
+pub use action::{Action, Change, Commanded, Context, Event, Refusal, Stop};
+pub use caller::{Caller, Capacity, Object};
+pub use code::{Code, Invariant};
+pub use house::House;
+pub use policy::Policy;

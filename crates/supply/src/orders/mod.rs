@@ -1,0 +1,1 @@
+//! Orders: one file a command.

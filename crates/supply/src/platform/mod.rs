@@ -1,0 +1,1 @@
+//! Platform: one file a command.

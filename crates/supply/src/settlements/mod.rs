@@ -1,0 +1,1 @@
+//! Settlements: one file a command.

@@ -1,0 +1,9 @@
+//! Tests of the supply side through the door, on a real store: what is decided is in the modules' own tables;
+//! here it is written, repeated, raced and read back.
+
+#[cfg(test)]
+mod books;
+#[cfg(test)]
+mod market;
+#[cfg(test)]
+mod packages;
