@@ -7,6 +7,7 @@
 //! Calls go over the network: never inside a transaction.
 
 pub mod local;
+pub mod vault;
 
 use std::fmt;
 
@@ -14,8 +15,10 @@ use futures::future::BoxFuture;
 use zeroize::Zeroizing;
 
 use crate::gcm::KEY_BYTES;
+use crate::wire::Cause;
 
 pub use local::LocalKeyring;
+pub use vault::Vault;
 
 /// A key for one secret. `Debug` shows nothing; the memory is wiped on drop.
 pub struct DataKey(Zeroizing<[u8; KEY_BYTES]>);
@@ -98,7 +101,7 @@ pub enum KmsError {
         /// Of the key.
         alias: String,
         /// Which kind of failure.
-        cause: &'static str,
+        cause: Cause,
     },
     /// An answer that is none of the documented ones, or a key of the wrong kind.
     #[error("the key service for {alias:?} {what}; check its address and the key's settings")]

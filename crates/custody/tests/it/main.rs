@@ -1,4 +1,14 @@
-//! The crate from outside: envelopes in rows, key services, providers, senders.
+//! The crate from outside: envelopes in rows, key services, providers, senders. Servers are on loopback.
 
 #[cfg(test)]
+mod providers;
+#[cfg(test)]
 mod rows;
+#[cfg(test)]
+mod secrets;
+#[cfg(test)]
+mod sending;
+#[cfg(test)]
+mod stub;
+#[cfg(test)]
+mod transit;
