@@ -2,6 +2,8 @@
 //! here it is written, repeated, raced and read back.
 
 #[cfg(test)]
+mod accounts;
+#[cfg(test)]
 mod books;
 #[cfg(test)]
 mod market;

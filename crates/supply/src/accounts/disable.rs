@@ -1,0 +1,67 @@
+//! Takes an account out of use by the platform's risk control, with a reason (sections 6.1, 8.5).
+
+use door::{Failure, Steps};
+use kernel::Time;
+use serde_json::json;
+use store::{Error, Query, Row, Write, values};
+
+use super::state::{self, Move};
+use crate::action::{Action, Change, Context, Refusal, Stop};
+use crate::caller::Object;
+use crate::rows::{Account, AccountStatus};
+
+const REASON: &str =
+    "update supply_accounts set risk_reason = $1, risk_level = 'high' where id = $2 and tenant_id = $3";
+
+/// `POST /api/v1/platform/supply/accounts/{id}/disable`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Disable {
+    /// Which account.
+    pub account_id: i64,
+    /// Why; shown to administrators only.
+    pub reason: String,
+}
+
+impl Action for Disable {
+    type Prepared = ();
+    type State = Option<Account>;
+
+    fn event(&self) -> &'static str {
+        "supply.account.disable"
+    }
+
+    fn object(&self) -> Object {
+        state::object(self.account_id)
+    }
+
+    async fn prepare(&self, _: &Context, _: &Steps) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn load(&self, context: &Context, (): &()) -> Vec<Query> {
+        vec![state::load(context, self.account_id)]
+    }
+
+    fn read(&self, _: &Context, rows: &[Vec<Row>]) -> Result<Self::State, Error> {
+        state::read(rows.first())
+    }
+
+    fn decide(&self, context: &Context, (): &(), account: &Self::State, at: Time) -> Result<Change, Stop> {
+        let account = state::found(account.as_ref())?;
+        if account.status == AccountStatus::Disabled {
+            return Err(state::conflict(account).into());
+        }
+        let (from, event) = ("'pending', 'active', 'suspended'", "supply.account.disable.succeeded");
+        let to = AccountStatus::Disabled;
+        let moved = Move { write: "account.disable", from, to, sets: "", event };
+        let mut change = moved.of(context, account, at)?;
+        let row = values![&self.reason, account.id, account.tenant_id];
+        change.writes.push(Write::one("account.reason", REASON, row));
+        change.metadata = json!({ "reason": self.reason });
+        Ok(change)
+    }
+
+    fn outrun(&self, write: &'static str, account: &Self::State) -> Option<Refusal> {
+        account.as_ref().filter(|_| write == "account.disable").map(state::conflict)
+    }
+}

@@ -1,0 +1,154 @@
+//! Every edge of section 6.1, and every refusal in its order.
+
+use std::sync::Arc;
+
+use kernel::Time;
+use kernel::money::{Currency, Quota, QuotaUnit};
+use testkit::CountingRandom;
+
+use super::*;
+use crate::action::{Action, Change, Context, Stop};
+use crate::caller::{Caller, Capacity};
+use crate::code::Invariant;
+use crate::rows::{Account, AccountStatus};
+use crate::{House, Policy};
+
+use AccountStatus::{Active, Disabled, Pending, Suspended};
+
+const NOW: Time = Time::from_seconds(1_774_576_984);
+
+fn context(capacity: Capacity) -> Context {
+    let random = Arc::new(CountingRandom::default());
+    let house = Arc::new(House { policy: Policy::default(), random, routes: Vec::new() });
+    Context { caller: Caller { capacity, ..Caller::system(7, "activate:5") }, house }
+}
+
+fn account(status: AccountStatus) -> Account {
+    let tokens = |units| Quota::whole(units, QuotaUnit::Token).unwrap();
+    Account {
+        id: 5,
+        tenant_id: 7,
+        user_id: 70,
+        platform: "openai".into(),
+        account_type: "api_key".into(),
+        account_name: None,
+        key_id: format!("ck_{}", "a".repeat(22)),
+        status,
+        version: 1,
+        risk_level: "normal".into(),
+        risk_score: 10,
+        unit: QuotaUnit::Token,
+        currency: Currency::CNY,
+        total: tokens(1000),
+        available: tokens(1000),
+        frozen: tokens(0),
+        min_quota_threshold: None,
+        is_verified: true,
+        tos_compliant: true,
+        is_frozen: false,
+        created_at: NOW,
+        updated_at: NOW,
+    }
+}
+
+/// The new status, or the code with its rule.
+fn ended(change: Result<Change, Stop>) -> Result<String, (&'static str, Option<&'static str>)> {
+    match change {
+        Ok(change) => Ok(change.after.to_string()),
+        Err(Stop::Refused(refusal)) => {
+            assert_eq!(refusal.object.is_some(), refusal.code.status() != 404);
+            Err((refusal.code.as_str(), refusal.rule.map(Invariant::as_str)))
+        }
+        Err(Stop::Broken(error)) => panic!("{error}"),
+    }
+}
+
+fn moved(status: &str) -> Result<String, (&'static str, Option<&'static str>)> {
+    Ok(format!(r#"{{"status":"{status}","version":2}}"#))
+}
+
+fn refused(code: &'static str) -> Result<String, (&'static str, Option<&'static str>)> {
+    Err((code, None))
+}
+
+#[test]
+fn activation_by_status_and_capacity() {
+    let activate = |status, capacity| {
+        ended(Activate { account_id: 5 }.decide(&context(capacity), &(), &Some(account(status)), NOW))
+    };
+    let table = [
+        (Pending, Capacity::User, moved("active")),
+        (Suspended, Capacity::User, moved("active")),
+        (Active, Capacity::User, refused("SUP_ACC_4091")),
+        (Disabled, Capacity::User, Err(("SUP_ACC_4031", Some("INV-ACC-002")))),
+        (Disabled, Capacity::Admin, moved("active")),
+        (Active, Capacity::Admin, refused("SUP_ACC_4091")),
+        (Pending, Capacity::Admin, refused("SUP_ACC_4091")),
+    ];
+    for (status, capacity, wanted) in table {
+        assert_eq!(activate(status, capacity), wanted, "{status:?} {capacity:?}");
+    }
+    let missing = Activate { account_id: 5 }.decide(&context(Capacity::User), &(), &None, NOW);
+    assert_eq!(ended(missing), refused("SUP_ACC_4041"));
+}
+
+#[test]
+fn all_conditions_that_are_not_met_are_named_and_the_state_comes_first() {
+    let mut poor = account(Pending);
+    (poor.is_verified, poor.tos_compliant, poor.risk_score, poor.is_frozen) = (false, false, 81, true);
+    let decide = |account: &Account| {
+        Activate { account_id: 5 }.decide(&context(Capacity::User), &(), &Some(account.clone()), NOW)
+    };
+    match decide(&poor) {
+        Err(Stop::Refused(refusal)) => {
+            assert_eq!(
+                refusal.details.plain()["unmet"],
+                serde_json::json!(["verified", "tos", "risk", "frozen"])
+            );
+        }
+        other => panic!("{other:?}"),
+    }
+    poor.status = Active;
+    assert_eq!(ended(decide(&poor)), refused("SUP_ACC_4091"));
+    let risky = Account { risk_score: 80, ..account(Pending) };
+    assert_eq!(ended(decide(&risky)), moved("active"), "80 is not above the limit");
+}
+
+#[test]
+fn suspension_by_status_and_risk_cases() {
+    let suspend = |status, open_risk_cases| {
+        let state = suspend::State { account: Some(account(status)), open_risk_cases };
+        ended(Suspend { account_id: 5 }.decide(&context(Capacity::User), &(), &state, NOW))
+    };
+    assert_eq!(suspend(Active, 0), moved("suspended"));
+    assert_eq!(suspend(Active, 1), refused("SUP_ACC_4095"));
+    for status in [Pending, Suspended, Disabled] {
+        assert_eq!(suspend(status, 1), refused("SUP_ACC_4091"), "{status:?}");
+    }
+}
+
+#[test]
+fn disabling_by_status() {
+    let disable = |status| {
+        let action = Disable { account_id: 5, reason: "leaked".into() };
+        ended(action.decide(&context(Capacity::Admin), &(), &Some(account(status)), NOW))
+    };
+    for status in [Pending, Active, Suspended] {
+        assert_eq!(disable(status), moved("disabled"), "{status:?}");
+    }
+    assert_eq!(disable(Disabled), refused("SUP_ACC_4091"));
+}
+
+#[test]
+fn deletion_by_status_and_what_depends_on_it() {
+    let delete = |status, packages, orders| {
+        let state = delete::State { account: Some(account(status)), packages, orders };
+        ended(Delete { account_id: 5 }.decide(&context(Capacity::User), &(), &state, NOW))
+    };
+    for status in [Pending, Suspended, Disabled] {
+        assert_eq!(delete(status, 0, 0), Ok(r#"{"deleted":true}"#.into()), "{status:?}");
+        assert_eq!(delete(status, 1, 0), refused("SUP_ACC_4093"), "{status:?}");
+        assert_eq!(delete(status, 0, 1), refused("SUP_ACC_4093"), "{status:?}");
+    }
+    assert_eq!(delete(Active, 1, 1), Err(("SUP_ACC_4092", Some("INV-ACC-001"))));
+}
