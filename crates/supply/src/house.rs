@@ -5,17 +5,24 @@ use std::sync::Arc;
 
 use kernel::Random;
 
+use crate::keys::Keys;
 use crate::policy::Policy;
 
-/// Policy, randomness, and who hears of which event.
+/// Policy, randomness, clock, keys, and who hears of which event.
 #[derive(Clone)]
 pub struct House {
     /// The numbers of section 23.
     pub policy: Policy,
     /// Where ids and numbers come from.
     pub random: Arc<dyn Random>,
+    /// The time for preparations; decisions get theirs from the door.
+    pub clock: Arc<dyn Clock>,
+    /// What seals and tells apart secrets.
+    pub keys: Keys,
     /// Who is told what; see [`House::destinations`].
     pub routes: Vec<Route>,
+    /// Envelopes, fingerprints, providers, codes.
+    pub keys: Arc<Keys>,
 }
 
 /// Events whose name begins with `prefix` go to `destination`.
@@ -28,6 +35,14 @@ pub struct Route {
 }
 
 impl House {
+    /// A house for tables of tests, with nobody to tell, in the spring of 2026.
+    #[cfg(test)]
+    pub(crate) fn for_tests(policy: Policy) -> Self {
+        let random = Arc::new(testkit::CountingRandom::default());
+        let clock = Arc::new(testkit::MovableClock::at(1_774_576_984));
+        Self { policy, random, clock, keys: Keys::for_tests(), routes: Vec::new() }
+    }
+
     /// Channels that are to hear of the event called `name`, each once.
     #[must_use]
     pub fn destinations(&self, name: &str) -> Vec<String> {
@@ -61,7 +76,6 @@ impl fmt::Debug for House {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use testkit::CountingRandom;
 
     fn house(routes: &[(&str, &str)]) -> House {
         let routes = routes
@@ -71,7 +85,7 @@ mod tests {
                 destination: (*destination).into(),
             })
             .collect();
-        House { policy: Policy::default(), random: Arc::new(CountingRandom::default()), routes }
+        House { routes, ..crate::fixtures::house() }
     }
 
     #[test]

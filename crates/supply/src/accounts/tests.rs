@@ -1,54 +1,16 @@
 //! Every edge of section 6.1, and every refusal in its order.
 
-use std::sync::Arc;
-
-use kernel::Time;
-use kernel::money::{Currency, Quota, QuotaUnit};
-use testkit::CountingRandom;
-
 use super::*;
-use crate::action::{Action, Change, Context, Stop};
-use crate::caller::{Caller, Capacity};
+use crate::action::{Action, Change, Stop};
+use crate::caller::Capacity;
 use crate::code::Invariant;
+use crate::fixtures::{NOW, context};
 use crate::rows::{Account, AccountStatus};
-use crate::{House, Policy};
 
 use AccountStatus::{Active, Disabled, Pending, Suspended};
 
-const NOW: Time = Time::from_seconds(1_774_576_984);
-
-fn context(capacity: Capacity) -> Context {
-    let random = Arc::new(CountingRandom::default());
-    let house = Arc::new(House { policy: Policy::default(), random, routes: Vec::new() });
-    Context { caller: Caller { capacity, ..Caller::system(7, "activate:5") }, house }
-}
-
 fn account(status: AccountStatus) -> Account {
-    let tokens = |units| Quota::whole(units, QuotaUnit::Token).unwrap();
-    Account {
-        id: 5,
-        tenant_id: 7,
-        user_id: 70,
-        platform: "openai".into(),
-        account_type: "api_key".into(),
-        account_name: None,
-        key_id: format!("ck_{}", "a".repeat(22)),
-        status,
-        version: 1,
-        risk_level: "normal".into(),
-        risk_score: 10,
-        unit: QuotaUnit::Token,
-        currency: Currency::CNY,
-        total: tokens(1000),
-        available: tokens(1000),
-        frozen: tokens(0),
-        min_quota_threshold: None,
-        is_verified: true,
-        tos_compliant: true,
-        is_frozen: false,
-        created_at: NOW,
-        updated_at: NOW,
-    }
+    Account { status, ..crate::fixtures::account() }
 }
 
 /// The new status, or the code with its rule.

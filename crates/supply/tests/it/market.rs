@@ -4,9 +4,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use custody::provider::Settings;
+use custody::provider::policy::Policy as Verdicts;
+use custody::sms::SmsCodes;
+use custody::{Custody, Fingerprints, LocalKeyring, Material, Verifier};
+use custody::sms::SmsCodes;
+use custody::{Custody, Fingerprints, LocalKeyring, Material};
 use door::{Answer, Door, Submission};
-use kernel::money::{Currency, Money};
-use kernel::{Clock, Digest, Time};
+use kernel::money::{Currency, Money, Quota, QuotaUnit};
+use kernel::{Clock, Digest, Random, Time};
 use ledger::ids::{Earning, Supplier};
 use ledger::{Account, posting};
 use serde_json::{Value as Json, json};
@@ -14,9 +20,9 @@ use store::migration::{CORE, SUPPLY};
 use store::{Query, Store, Value, Write, values};
 use supply::books::{self, Books};
 use supply::record::{self, Payload};
-use supply::{Action, Caller, Capacity, Commanded, Context, House, Policy};
+use supply::{Action, Caller, Capacity, Commanded, Context, House, Keys, Policy};
 use tempfile::TempDir;
-use testkit::{CountingRandom, MovableClock};
+use testkit::{CountingRandom, MovableClock, Seeded};
 
 /// Tenants: the platform is 1, then these.
 pub(crate) const SUPPLIER_TENANT: i64 = 12;
@@ -66,11 +72,30 @@ pub(crate) async fn market_with(policy: Policy) -> Market {
     let settings = testkit::postgres::settings(folder.path());
     let store = Store::open(&settings, &[CORE, SUPPLY], Arc::clone(&clock) as _).await.unwrap();
     let random = Arc::new(CountingRandom::default());
-    let house = Arc::new(House { policy, random: Arc::clone(&random) as _, routes: Vec::new() });
+    let keys = Arc::new(keys(Settings::default(), &clock, &random));
+    let house = Arc::new(House { policy, random: Arc::clone(&random) as _, routes: Vec::new(), keys });
     let (door, other) = (Door::new(store.clone(), Arc::clone(&random) as _), Door::new(store, random));
     let market = Market { door, other, house, clock, _folder: folder };
     market.people().await;
     market
+}
+
+fn material(name: &str, seed: u8) -> Material {
+    let bytes: Vec<u8> = (0..32).map(|n: u8| n.wrapping_mul(37) ^ seed).collect();
+    Material::from_bytes(name, &bytes).unwrap()
+}
+
+/// Keys of a house whose providers are where `settings` say.
+pub(crate) fn keys(settings: Settings, clock: &Arc<MovableClock>, random: &Arc<CountingRandom>) -> Keys {
+    let ring = LocalKeyring::new("local", 1, vec![(1, material("kek", 1))], Arc::clone(random) as _).unwrap();
+    let verdicts = Verdicts::standard(Quota::whole(10_000_000, QuotaUnit::Token).unwrap());
+    let verifier = Verifier::new(settings, verdicts, Arc::clone(clock) as _, Arc::clone(random) as _);
+    Keys {
+        custody: Custody::new(Arc::new(ring), Arc::clone(random) as _),
+        fingerprints: Fingerprints::new(&material("pepper", 2), None).unwrap(),
+        verifier: verifier.unwrap(),
+        codes: Some(SmsCodes::new((1, &material("sms", 3)), None).unwrap()),
+    }
 }
 
 impl Market {
@@ -279,6 +304,22 @@ fn supplier_row(user: i64, tenant: i64, at: Time) -> Write {
     let sql = "insert into supply_suppliers (tenant_id, user_id, available_account_id, supplier_type, phone_cipher, phone_kms_key_alias, phone_key_version, phone_fingerprint, phone_masked, request_id, audit_trace_id, created_at, updated_at)
         values ($1, $2, (select id from billing_accounts where owner_type = 'supplier' and owner_id = $3 and account_code = 'supplier_available'), 'company', 'v1.envelope', 'alias', 1, $4, '138****0000', 'fixture', 'fixture', $5, $6)";
     Write::one("supplier", sql, values![tenant, user, user, format!("{user:064}"), at, at])
+}
+
+/// Keys that are the same in every run.
+fn keys(random: &Arc<CountingRandom>) -> Keys {
+    let material = |seed: u64| {
+        let mut seeded = Seeded::new(seed);
+        let bytes: Vec<u8> = (0..4).flat_map(|_| seeded.bits().to_be_bytes()).collect();
+        Material::from_bytes(format!("key {seed}"), &bytes).unwrap()
+    };
+    let random = || Arc::clone(random) as Arc<dyn Random>;
+    let keyring = LocalKeyring::new("local/supply", 1, vec![(1, material(1))], random()).unwrap();
+    Keys {
+        custody: Custody::new(Arc::new(keyring), random()),
+        fingerprints: Arc::new(Fingerprints::new(&material(2), None).unwrap()),
+        sms: Some(Arc::new(SmsCodes::new((1, &material(3)), None).unwrap())),
+    }
 }
 
 /// What the door's answer says.

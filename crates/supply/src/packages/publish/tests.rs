@@ -1,86 +1,10 @@
 //! Every refusal, in its order of precedence: each case breaks one thing and everything that is asked later.
 
-use std::sync::Arc;
-
-use kernel::money::{Currency, Quota, QuotaUnit};
-use testkit::CountingRandom;
+use serde_json::json;
 
 use super::*;
-use crate::{Caller, House, Policy};
-
-const NOW: Time = Time::from_seconds(1_774_576_984);
-
-fn context() -> Context {
-    let random = Arc::new(CountingRandom::default());
-    let house = Arc::new(House { policy: Policy::default(), random, routes: Vec::new() });
-    Context { caller: Caller::system(7, "publish:17"), house }
-}
-
-fn price(text: &str) -> Price {
-    Price::parse(text).unwrap()
-}
-
-fn tokens(units: u64) -> Quota {
-    Quota::whole(units, QuotaUnit::Token).unwrap()
-}
-
-fn package() -> Package {
-    Package {
-        id: 17,
-        tenant_id: 7,
-        supply_account_id: 5,
-        user_id: 70,
-        platform: "openai".into(),
-        model: "gpt-x".into(),
-        status: PackageStatus::Draft,
-        version: 3,
-        unit: QuotaUnit::Token,
-        currency: Currency::CNY,
-        total: tokens(1000),
-        available: tokens(1000),
-        reserved: tokens(0),
-        sold: tokens(0),
-        min_purchase: tokens(1),
-        price_input: price("8"),
-        price_output: price("32"),
-        valid_days: 30,
-        start_at: None,
-        end_at: None,
-        close_reason: None,
-        platform_frozen: false,
-        max_concurrent: 10,
-        rate_limit_rpm: 60,
-        created_at: NOW,
-        updated_at: NOW,
-    }
-}
-
-fn account() -> Account {
-    Account {
-        id: 5,
-        tenant_id: 7,
-        user_id: 70,
-        platform: "openai".into(),
-        account_type: "api_key".into(),
-        account_name: None,
-        key_id: format!("ck_{}", "a".repeat(22)),
-        status: AccountStatus::Active,
-        version: 1,
-        risk_level: "normal".into(),
-        risk_score: 10,
-        unit: QuotaUnit::Token,
-        currency: Currency::CNY,
-        total: tokens(1000),
-        available: tokens(1000),
-        frozen: tokens(0),
-        min_quota_threshold: None,
-        is_verified: true,
-        tos_compliant: true,
-        is_frozen: false,
-        created_at: NOW,
-        updated_at: NOW,
-    }
-}
+use crate::caller::Capacity;
+use crate::fixtures::{NOW, account, context, package, price, tokens};
 
 fn floors(input: &str, output: &str) -> Vec<Floor> {
     let floor = |direction: &str, text| Floor { direction: direction.into(), price: price(text), from: NOW };
@@ -92,7 +16,7 @@ fn good() -> State {
 }
 
 fn decided(state: &State) -> Result<Change, Stop> {
-    Publish { package_id: 17 }.decide(&context(), &(), state, NOW)
+    Publish { package_id: 17 }.decide(&context(Capacity::User), &(), state, NOW)
 }
 
 fn refused(
