@@ -36,7 +36,8 @@ pub struct Place<'a> {
     pub tenant_id: i64,
     /// The table, for instance `supply_accounts`.
     pub table: &'a str,
-    /// What names the row without its database id: `key_id` or `settlement_no`.
+    /// What names the row without its database id: `key_id`, `settlement_no`; of a phone the supplier's
+    /// user id.
     pub row: &'a str,
     /// The provider, the payout method, or `phone`.
     pub platform: &'a str,

@@ -2,7 +2,7 @@
 //!
 //! Modules in reading order: [`material`] (key material of a local set-up and what is refused as such),
 //! [`kms`] (the port to a key service; a local keyring, HashiCorp Vault), [`envelope`] (seal, open, rewrap),
-//! [`fingerprint`] (finding a credential that is mounted twice), [`format`] (the shape a provider's
+//! [`fingerprint`] (finding a credential that is mounted twice), [`mod@format`] (the shape a provider's
 //! credential has), [`provider`] (asking the provider about it), [`payout`] (payout accounts and their
 //! masks), [`sms`] (codes and who sends them), `wire` and `breaker` (HTTP with bounds).
 //!

@@ -158,10 +158,10 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// `Retry-After` in seconds; dates are not read.
+    /// `Retry-After` in seconds, an hour at most; dates are not read.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         let text = self.headers.get("retry-after")?.to_str().ok()?;
-        text.trim().parse().ok().map(Duration::from_secs)
+        text.trim().parse().ok().map(|seconds: u64| Duration::from_secs(seconds.min(3600)))
     }
 }
 

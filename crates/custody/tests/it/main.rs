@@ -1,6 +1,8 @@
 //! The crate from outside: envelopes in rows, key services, providers, senders. Servers are on loopback.
 
 #[cfg(test)]
+mod made_up;
+#[cfg(test)]
 mod providers;
 #[cfg(test)]
 mod rows;

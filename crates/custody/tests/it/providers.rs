@@ -254,6 +254,17 @@ async fn a_provider_that_hangs_costs_the_budget_and_then_rests() {
     assert!(stub.count() <= 3);
 }
 
+#[tokio::test(start_paused = true)]
+async fn by_default_a_verification_ends_within_700_ms() {
+    // With a clock that jumps whenever all wait, so that only the clock's own time counts.
+    let stub = Stub::always(Reply::Hangs).await;
+    let usual = Settings::default();
+    let settings = Settings { addresses: settings(&stub).addresses, ..usual };
+    let start = tokio::time::Instant::now();
+    assert!(verify(&verifier(settings), Provider::Openai, OPENAI).await.is_err());
+    assert!(start.elapsed() <= Duration::from_millis(701), "{:?}", start.elapsed());
+}
+
 #[tokio::test]
 async fn a_refused_connection_and_a_redirect_end_without_the_credential_elsewhere() {
     let elsewhere = Stub::start(welcome).await;
