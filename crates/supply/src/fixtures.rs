@@ -2,18 +2,12 @@
 
 use std::sync::Arc;
 
-use custody::provider::policy::Policy as Verdicts;
-use custody::provider::{Settings, Verifier};
-use custody::sms::SmsCodes;
-use custody::{Custody, Fingerprints, LocalKeyring, Material};
 use kernel::Time;
 use kernel::money::{Currency, Price, Quota, QuotaUnit};
-use testkit::{CountingRandom, MovableClock};
 
 use crate::action::Context;
 use crate::caller::{Caller, Capacity};
 use crate::house::House;
-use crate::keys::Keys;
 use crate::policy::Policy;
 use crate::rows::{Account, AccountStatus, Package, PackageStatus};
 
@@ -21,25 +15,8 @@ pub(crate) const NOW: Time = Time::from_seconds(1_774_576_984);
 pub(crate) const TENANT: i64 = 7;
 pub(crate) const PRINCIPAL: i64 = 70;
 
-fn material(name: &str, seed: u8) -> Material {
-    let bytes: Vec<u8> = (0..32).map(|n: u8| n.wrapping_mul(37) ^ seed).collect();
-    Material::from_bytes(name, &bytes).unwrap()
-}
-
 pub(crate) fn house() -> House {
-    let random = Arc::new(CountingRandom::default());
-    let ring =
-        LocalKeyring::new("local", 1, vec![(1, material("kek", 1))], Arc::clone(&random) as _).unwrap();
-    let clock = Arc::new(MovableClock::at(NOW.seconds()));
-    let verdicts = Verdicts::standard(Quota::whole(10_000_000, QuotaUnit::Token).unwrap());
-    let keys = Keys {
-        custody: Custody::new(Arc::new(ring), Arc::clone(&random) as _),
-        fingerprints: Fingerprints::new(&material("pepper", 2), None).unwrap(),
-        verifier: Verifier::new(Settings::default(), verdicts, clock, Arc::clone(&random) as _).unwrap(),
-        codes: Some(SmsCodes::new((1, &material("sms", 3)), None).unwrap()),
-    };
-    let policy = Policy { withdraw_enabled: true, ..Policy::default() };
-    House { policy, random, routes: Vec::new(), keys: Arc::new(keys) }
+    House::for_tests(Policy { withdraw_enabled: true, ..Policy::default() })
 }
 
 /// In this capacity, of [`TENANT`].

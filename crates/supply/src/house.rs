@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use kernel::Random;
+use kernel::{Clock, Random};
 
 use crate::keys::Keys;
 use crate::policy::Policy;
@@ -21,8 +21,6 @@ pub struct House {
     pub keys: Keys,
     /// Who is told what; see [`House::destinations`].
     pub routes: Vec<Route>,
-    /// Envelopes, fingerprints, providers, codes.
-    pub keys: Arc<Keys>,
 }
 
 /// Events whose name begins with `prefix` go to `destination`.

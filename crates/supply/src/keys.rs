@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use custody::sms::SmsCodes;
-use custody::{Custody, Fingerprints};
+use custody::{Custody, Fingerprints, Verifier};
 
 /// Envelope, pepper and SMS key of one server. `Debug` shows names and versions.
 #[derive(Clone, Debug)]
@@ -17,14 +17,18 @@ pub struct Keys {
     /// Derives and compares SMS codes; `None` where no SMS service is set up, and then nothing is withdrawn
     /// (section 12, row 10).
     pub sms: Option<Arc<SmsCodes>>,
+    /// Asks providers about credentials.
+    pub verifier: Arc<Verifier>,
 }
 
 #[cfg(test)]
 impl Keys {
     /// Keys made of counts, for tables of tests.
     pub(crate) fn for_tests() -> Self {
+        use custody::provider::{Settings, policy::Policy};
         use custody::{LocalKeyring, Material};
-        use testkit::{CountingRandom, Seeded};
+        use kernel::money::{Quota, QuotaUnit};
+        use testkit::{CountingRandom, MovableClock, Seeded};
 
         let material = |seed: u64| {
             let mut seeded = Seeded::new(seed);
@@ -37,6 +41,15 @@ impl Keys {
             custody: Custody::new(Arc::new(keyring), random()),
             fingerprints: Arc::new(Fingerprints::new(&material(2), None).unwrap()),
             sms: Some(Arc::new(SmsCodes::new((1, &material(3)), None).unwrap())),
+            verifier: Arc::new(
+                Verifier::new(
+                    Settings::default(),
+                    Policy::standard(Quota::whole(10_000_000, QuotaUnit::Token).unwrap()),
+                    Arc::new(MovableClock::at(1_774_576_984)),
+                    random(),
+                )
+                .unwrap(),
+            ),
         }
     }
 }

@@ -3,8 +3,8 @@
 //! door. Source: `003_16c9f2e493ff5789` (XR-001) and the domain's specification, whose sections are named.
 //!
 //! Modules in reading order: [`caller`] (who acts), [`code`] (what is refused with), [`exact`] (JSON that goes
-//! out), [`policy`] (the numbers of section 23), [`keys`] (what is secret), [`house`] (what commands share), [`action`] (the form of a
-//! command), [`record`] (idempotency keys), [`rows`] (what the tables say), [`books`] (postings as rows),
+//! out), [`policy`] (the numbers of section 23), [`keys`] (what is secret), [`house`] (what commands share),
+//! [`action`] (the form of a command), [`record`] (idempotency keys), [`rows`] (what the tables say), [`books`] (postings as rows),
 //! [`alert`]; then the commands: [`accounts`], [`packages`], [`orders`], [`earnings`], [`settlements`],
 //! [`platform`].
 //!
@@ -19,7 +19,6 @@ pub mod code;
 pub mod earnings;
 pub mod exact;
 pub mod house;
-pub mod keys;
 pub mod keys;
 pub mod orders;
 pub mod packages;

@@ -7,9 +7,9 @@ use std::time::Duration;
 use custody::provider::Settings;
 use custody::provider::policy::Policy as Verdicts;
 use custody::sms::SmsCodes;
-use custody::{Custody, Fingerprints, LocalKeyring, Material, Verifier};
 use custody::sms::SmsCodes;
 use custody::{Custody, Fingerprints, LocalKeyring, Material};
+use custody::{Custody, Fingerprints, LocalKeyring, Material, Verifier};
 use door::{Answer, Door, Submission};
 use kernel::money::{Currency, Money, Quota, QuotaUnit};
 use kernel::{Clock, Digest, Random, Time};
@@ -72,8 +72,15 @@ pub(crate) async fn market_with(policy: Policy) -> Market {
     let settings = testkit::postgres::settings(folder.path());
     let store = Store::open(&settings, &[CORE, SUPPLY], Arc::clone(&clock) as _).await.unwrap();
     let random = Arc::new(CountingRandom::default());
-    let keys = Arc::new(keys(Settings::default(), &clock, &random));
-    let house = Arc::new(House { policy, random: Arc::clone(&random) as _, routes: Vec::new(), keys });
+    let keys = keys(Settings::default(), &clock, &random);
+    let house = House {
+        policy,
+        random: Arc::clone(&random) as _,
+        clock: Arc::clone(&clock) as _,
+        keys,
+        routes: vec![],
+    };
+    let house = Arc::new(house);
     let (door, other) = (Door::new(store.clone(), Arc::clone(&random) as _), Door::new(store, random));
     let market = Market { door, other, house, clock, _folder: folder };
     market.people().await;
@@ -92,9 +99,9 @@ pub(crate) fn keys(settings: Settings, clock: &Arc<MovableClock>, random: &Arc<C
     let verifier = Verifier::new(settings, verdicts, Arc::clone(clock) as _, Arc::clone(random) as _);
     Keys {
         custody: Custody::new(Arc::new(ring), Arc::clone(random) as _),
-        fingerprints: Fingerprints::new(&material("pepper", 2), None).unwrap(),
-        verifier: verifier.unwrap(),
-        codes: Some(SmsCodes::new((1, &material("sms", 3)), None).unwrap()),
+        fingerprints: Arc::new(Fingerprints::new(&material("pepper", 2), None).unwrap()),
+        sms: Some(Arc::new(SmsCodes::new((1, &material("sms", 3)), None).unwrap())),
+        verifier: Arc::new(verifier.unwrap()),
     }
 }
 
