@@ -7,12 +7,10 @@ use std::time::Duration;
 use custody::provider::Settings;
 use custody::provider::policy::Policy as Verdicts;
 use custody::sms::SmsCodes;
-use custody::sms::SmsCodes;
-use custody::{Custody, Fingerprints, LocalKeyring, Material};
 use custody::{Custody, Fingerprints, LocalKeyring, Material, Verifier};
 use door::{Answer, Door, Submission};
 use kernel::money::{Currency, Money, Quota, QuotaUnit};
-use kernel::{Clock, Digest, Random, Time};
+use kernel::{Clock, Digest, Time};
 use ledger::ids::{Earning, Supplier};
 use ledger::{Account, posting};
 use serde_json::{Value as Json, json};
@@ -22,7 +20,7 @@ use supply::books::{self, Books};
 use supply::record::{self, Payload};
 use supply::{Action, Caller, Capacity, Commanded, Context, House, Keys, Policy};
 use tempfile::TempDir;
-use testkit::{CountingRandom, MovableClock, Seeded};
+use testkit::{CountingRandom, MovableClock};
 
 /// Tenants: the platform is 1, then these.
 pub(crate) const SUPPLIER_TENANT: i64 = 12;
@@ -311,22 +309,6 @@ fn supplier_row(user: i64, tenant: i64, at: Time) -> Write {
     let sql = "insert into supply_suppliers (tenant_id, user_id, available_account_id, supplier_type, phone_cipher, phone_kms_key_alias, phone_key_version, phone_fingerprint, phone_masked, request_id, audit_trace_id, created_at, updated_at)
         values ($1, $2, (select id from billing_accounts where owner_type = 'supplier' and owner_id = $3 and account_code = 'supplier_available'), 'company', 'v1.envelope', 'alias', 1, $4, '138****0000', 'fixture', 'fixture', $5, $6)";
     Write::one("supplier", sql, values![tenant, user, user, format!("{user:064}"), at, at])
-}
-
-/// Keys that are the same in every run.
-fn keys(random: &Arc<CountingRandom>) -> Keys {
-    let material = |seed: u64| {
-        let mut seeded = Seeded::new(seed);
-        let bytes: Vec<u8> = (0..4).flat_map(|_| seeded.bits().to_be_bytes()).collect();
-        Material::from_bytes(format!("key {seed}"), &bytes).unwrap()
-    };
-    let random = || Arc::clone(random) as Arc<dyn Random>;
-    let keyring = LocalKeyring::new("local/supply", 1, vec![(1, material(1))], random()).unwrap();
-    Keys {
-        custody: Custody::new(Arc::new(keyring), random()),
-        fingerprints: Arc::new(Fingerprints::new(&material(2), None).unwrap()),
-        sms: Some(Arc::new(SmsCodes::new((1, &material(3)), None).unwrap())),
-    }
 }
 
 /// What the door's answer says.
