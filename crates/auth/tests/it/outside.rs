@@ -204,6 +204,15 @@ async fn answers_that_are_no_set_replace_nothing() {
 }
 
 #[tokio::test]
+async fn a_set_without_an_end_is_given_up_long_before_the_time_is() {
+    let world = World::new(Answer::Endless).await;
+    let begun = std::time::Instant::now();
+    assert_eq!(world.find("ec").await, Err(Refusal::KeysUnavailable));
+    world.server.hung_up().await;
+    assert!(begun.elapsed() < Duration::from_millis(1900), "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
 async fn a_silent_issuer_is_given_up_after_two_seconds() {
     let world = World::new(Answer::Silence).await;
     let begun = std::time::Instant::now();

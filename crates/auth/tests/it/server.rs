@@ -21,6 +21,8 @@ pub(crate) enum Answer {
     Raw(String),
     /// Nothing, and the connection stays open.
     Silence,
+    /// 200 and a body without an end; stops when the other side hangs up.
+    Endless,
     /// 200 with this body, but only once it is let go.
     Held(String),
 }
@@ -94,6 +96,11 @@ impl Server {
         self.asked.load(Ordering::SeqCst)
     }
 
+    /// Waits until the other side has hung up on an endless answer.
+    pub(crate) async fn hung_up(&self) {
+        self.gate.notified().await;
+    }
+
     /// Lets one held answer go.
     pub(crate) fn let_go(&self) {
         self.gate.notify_one();
@@ -124,6 +131,14 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
             ok(body)
         }
         Answer::Silence => std::future::pending().await,
+        Answer::Endless => {
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n";
+            let mut sent = stream.write_all(head.as_bytes()).await;
+            while sent.is_ok() {
+                sent = stream.write_all(&[b' '; 64 * 1024]).await;
+            }
+            return gate.notify_one();
+        }
     };
     let _ = stream.write_all(text.as_bytes()).await;
     let _ = stream.shutdown().await;
