@@ -1,7 +1,7 @@
 //! What the guard costs on a usual answer: `cargo run --release --example cost -p guard`.
 //!
 //! Prints megabytes a second and microseconds an answer of 1 KiB, once for each layer: expressions alone, with
-//! the cheap search in front, with live secrets, a whole body, a query.
+//! the cheap search in front, with live secrets, a whole body, a query. On Linux the time is the processor's.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -29,9 +29,6 @@ fn main() -> Result<(), guard::BadPattern> {
             let secret =
                 format!("sk-{:016x}{:016x}{:016x}", mixed(index), mixed(index + 77), mixed(index + 991));
             let _ = guard.remember(&index.to_string(), &secret);
-            if index == count / 2 {
-                guard.forget("none");
-            }
         }
         line(&format!("guard, {count} secrets known"), body.len(), || {
             guard.body("GET /x", "body", body.as_bytes()).clean().is_err()
@@ -49,7 +46,7 @@ fn main() -> Result<(), guard::BadPattern> {
 }
 
 fn line(name: &str, bytes: usize, mut once: impl FnMut() -> bool) {
-    let started = Instant::now();
+    let (started, before) = (Instant::now(), on_processor());
     let mut rounds = 0_u128;
     while started.elapsed() < SPAN {
         for _ in 0..64 {
@@ -57,9 +54,17 @@ fn line(name: &str, bytes: usize, mut once: impl FnMut() -> bool) {
         }
         rounds += 64;
     }
-    let nanos = started.elapsed().as_nanos();
+    let nanos = match (before, on_processor()) {
+        (Some(before), Some(after)) => after.saturating_sub(before).max(1),
+        _ => started.elapsed().as_nanos(),
+    };
     let (each, rate) = (nanos / rounds, bytes as u128 * rounds * 1000 / nanos);
     println!("{name:36} {rate:6} MB/s {:4}.{:02} us each", each / 1000, each % 1000 / 10);
+}
+
+/// Nanoseconds this program was on a processor: on a busy machine the wall clock measures the neighbours.
+fn on_processor() -> Option<u128> {
+    std::fs::read_to_string("/proc/self/schedstat").ok()?.split(' ').next()?.parse().ok()
 }
 
 fn mixed(value: u64) -> u64 {

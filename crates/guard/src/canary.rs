@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn any_run_of_a_canary_is_seen_and_one_byte_less_is_not() {
-        let canary = "sk-0123456789abcdefghij";
+        let canary = "ck-0123456789abcdefghij";
         for start in 0..=canary.len() - RUN {
             let run = &canary[start..start + RUN];
             assert!(contains_run(&format!("a log line {run} and more"), canary, RUN), "{run}");

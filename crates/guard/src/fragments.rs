@@ -24,8 +24,9 @@ pub const WINDOW: usize = 12;
 /// Bits of the filter for each window, so that few places are answered with a wrong "maybe".
 const BITS_PER_WINDOW: usize = 128;
 
-/// The filter's smallest and largest size in words of 64 bits: 512 bytes, and 32 MiB for 2 million windows.
-const WORDS: Range<usize> = 64..1 << 22;
+/// The filter's smallest and largest size in words of 64 bits: 512 bytes, and 8 MiB for half a million windows; with
+/// more of them it only gets slower.
+const WORDS: Range<usize> = 64..1 << 20;
 
 /// A secret of which no window exists.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,6 +47,9 @@ pub struct Fragments {
     secrets: HashMap<String, Kept>,
     digests: HashMap<[u8; 16], u32>,
     filter: Vec<u64>,
+    /// Windows whose bits stand in the filter, and how many of them are of forgotten secrets.
+    marked: usize,
+    stale: usize,
 }
 
 impl Fragments {
@@ -63,6 +67,8 @@ impl Fragments {
             secrets: HashMap::new(),
             digests: HashMap::new(),
             filter: vec![0; WORDS.start],
+            marked: 0,
+            stale: 0,
         }
     }
 
@@ -93,14 +99,18 @@ impl Fragments {
         for digest in &kept.digests {
             *self.digests.entry(*digest).or_insert(0) += 1;
         }
+        self.mark(&kept.places);
         self.secrets.insert(name.to_owned(), kept);
-        self.rebuild();
+        if words_for(self.marked) > self.filter.len() {
+            self.rebuild();
+        }
         Ok(())
     }
 
     /// Drops a secret, for instance of a deleted account. Windows that another one shares stay.
     pub fn forget(&mut self, name: &str) {
         let Some(kept) = self.secrets.remove(name) else { return };
+        self.stale += kept.places.len();
         for digest in kept.digests {
             if let Some(count) = self.digests.get_mut(&digest) {
                 *count -= 1;
@@ -109,7 +119,10 @@ impl Fragments {
                 }
             }
         }
-        self.rebuild();
+        // A bit that stayed costs a needless HMAC now and then; a rebuilt filter costs all the others' places.
+        if self.stale * 2 > self.marked {
+            self.rebuild();
+        }
     }
 
     /// Number of secrets known.
@@ -175,10 +188,19 @@ impl Fragments {
 
     /// The filter anew from the places that are kept: sized for what is there, with nothing left of what went.
     fn rebuild(&mut self) {
-        let windows: usize = self.secrets.values().map(|kept| kept.places.len()).sum();
-        let words = (windows * BITS_PER_WINDOW / 64).next_power_of_two().clamp(WORDS.start, WORDS.end);
-        self.filter = vec![0; words];
-        for place in self.secrets.values().flat_map(|kept| &kept.places) {
+        let kept = std::mem::take(&mut self.secrets);
+        (self.marked, self.stale) = (0, 0);
+        self.filter = vec![0; words_for(kept.values().map(|kept| kept.places.len()).sum())];
+        for kept in kept.values() {
+            self.mark(&kept.places);
+        }
+        self.secrets = kept;
+    }
+
+    fn mark(&mut self, places: &[u32]) {
+        let words = self.filter.len();
+        self.marked += places.len();
+        for place in places {
             let (word, bits) = slot(*place, words);
             if let Some(set) = self.filter.get_mut(word) {
                 *set |= bits;
@@ -187,9 +209,14 @@ impl Fragments {
     }
 }
 
+/// Words of the filter for some windows, a power of two, so that it doubles when it grows.
+fn words_for(windows: usize) -> usize {
+    (windows * BITS_PER_WINDOW / 64).next_power_of_two().clamp(WORDS.start, WORDS.end)
+}
+
 /// A word of the filter and two bits in it, from disjoint parts of a place.
 const fn slot(place: u32, words: usize) -> (usize, u64) {
-    ((place >> 12) as usize & (words - 1), 1 << (place & 63) | 1 << (place >> 6 & 63))
+    ((place >> 12) as usize & (words - 1), (1 << (place & 63)) | (1 << ((place >> 6) & 63)))
 }
 
 /// A window of one or two different characters tells nothing and stands in innocent texts: `000000000000`.
@@ -227,9 +254,9 @@ fn collect(value: &Value, named: Named, texts: &mut Vec<Zeroizing<String>>) {
     match value {
         Value::Object(members) => {
             for (name, value) in members {
-                let secret = is_forbidden_name(name) || name == "private_key";
+                let telling = is_forbidden_name(name) || name == "private_key";
                 match (value, named) {
-                    (Value::String(text), Named::Secret) if secret => {
+                    (Value::String(text), Named::Secret) if telling => {
                         texts.push(Zeroizing::new(text.clone()));
                     }
                     (Value::String(_), Named::Secret) => {}

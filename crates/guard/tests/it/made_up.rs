@@ -32,8 +32,8 @@ pub(crate) fn letters(alphabet: &str, length: usize, seed: u32) -> String {
         .collect()
 }
 
-fn mixed(length: usize) -> String {
-    letters(BASE62, length, length as u32)
+fn mixed(length: u8) -> String {
+    letters(BASE62, length.into(), length.into())
 }
 
 fn jwt() -> String {

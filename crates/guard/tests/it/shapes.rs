@@ -100,8 +100,11 @@ fn a_pattern_that_cannot_work_stops_the_start() {
     assert_eq!(slow.find("a XXXX b").map(|hit| (hit.rule, hit.start, hit.end)), Some(("new", 2, 6)));
 }
 
+/// A way of writing a text, with its name.
+type Encoding = (&'static str, fn(&str) -> String);
+
 /// How a text may be written at an exit.
-pub(crate) fn encodings() -> Vec<(&'static str, fn(&str) -> String)> {
+pub(crate) fn encodings() -> Vec<Encoding> {
     fn each(text: &str, write: impl Fn(u8) -> String) -> String {
         text.bytes().map(write).collect()
     }
