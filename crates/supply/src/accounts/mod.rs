@@ -2,15 +2,23 @@
 //! transaction (section 13).
 
 mod activate;
+mod checked;
+mod create;
 mod delete;
 mod disable;
+mod rotate;
 mod state;
 mod suspend;
+mod verify;
 
 pub use activate::Activate;
+pub use checked::{Checked, Kind};
+pub use create::Create;
 pub use delete::Delete;
 pub use disable::Disable;
+pub use rotate::Rotate;
 pub use suspend::Suspend;
+pub use verify::Verify;
 
 #[cfg(test)]
 mod tests;

@@ -8,4 +8,8 @@ mod books;
 #[cfg(test)]
 mod market;
 #[cfg(test)]
+mod mounting;
+#[cfg(test)]
 mod packages;
+#[cfg(test)]
+mod provider;

@@ -65,12 +65,17 @@ pub(crate) async fn market() -> Market {
 }
 
 pub(crate) async fn market_with(policy: Policy) -> Market {
+    market_of(policy, Settings::default()).await
+}
+
+/// With providers where `providers` say.
+pub(crate) async fn market_of(policy: Policy, providers: Settings) -> Market {
     let folder = tempfile::tempdir().unwrap();
     let clock = Arc::new(MovableClock::at(1_774_576_984));
     let settings = testkit::postgres::settings(folder.path());
     let store = Store::open(&settings, &[CORE, SUPPLY], Arc::clone(&clock) as _).await.unwrap();
     let random = Arc::new(CountingRandom::default());
-    let keys = keys(Settings::default(), &clock, &random);
+    let keys = keys(providers, &clock, &random);
     let house = House {
         policy,
         random: Arc::clone(&random) as _,
@@ -91,7 +96,7 @@ fn material(name: &str, seed: u8) -> Material {
 }
 
 /// Keys of a house whose providers are where `settings` say.
-pub(crate) fn keys(settings: Settings, clock: &Arc<MovableClock>, random: &Arc<CountingRandom>) -> Keys {
+fn keys(settings: Settings, clock: &Arc<MovableClock>, random: &Arc<CountingRandom>) -> Keys {
     let ring = LocalKeyring::new("local", 1, vec![(1, material("kek", 1))], Arc::clone(random) as _).unwrap();
     let verdicts = Verdicts::standard(Quota::whole(10_000_000, QuotaUnit::Token).unwrap());
     let verifier = Verifier::new(settings, verdicts, Arc::clone(clock) as _, Arc::clone(random) as _);

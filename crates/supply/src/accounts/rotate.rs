@@ -1,0 +1,179 @@
+//! Replaces the credential of a mounted account (section 13.2): the new one is verified first, the envelope is
+//! replaced as a whole, packages go on. Leased, as mounting is.
+
+use door::{Failure, Form, Steps};
+use kernel::Time;
+use secrecy::SecretString;
+use serde::Serialize;
+use serde_json::json;
+use store::{Error, Query, Row, Write, values};
+
+use super::checked::{Checked, Kind, unreachable};
+use super::create::{fingerprints, seal};
+use super::state;
+use crate::action::{Action, Change, Context, Event, Refusal, Stop};
+use crate::caller::Object;
+use crate::code::Code;
+use crate::exact::Stamp;
+use crate::rows::{Account, AccountStatus, Reader};
+use custody::Sealed;
+
+/// Accounts with this credential, the rotated one included: the same again is no rotation.
+const TAKEN: &str = "select count(*) from supply_accounts
+where credential_fingerprint in ($1, $2) and (deleted_at is null or status = 'disabled')";
+
+const ROTATE: &str = "update supply_accounts
+set encrypted_credentials = $1, credential_cipher_algo = $2, credential_kms_key_alias = $3,
+  credential_key_version = $4, credential_fingerprint = $5, last_rotation_at = $6, last_check_at = $7,
+  version = version + 1,
+  request_id = $8, idempotency_key = $9, audit_trace_id = $10, updated_ip = $11, updated_at = $12, updated_by = $13
+where id = $14 and tenant_id = $15 and deleted_at is null and status <> 'disabled' and version = $16";
+
+/// `POST /api/v1/supply/accounts/{accountId}/rotate-credential`.
+#[derive(Clone, Debug)]
+pub struct Rotate {
+    /// Which account.
+    pub account_id: i64,
+    /// Its kind and `key_id`, which never change; `None` where there is no such account in the tenant.
+    pub target: Option<(Kind, String)>,
+    /// The new credential.
+    pub secret: SecretString,
+}
+
+/// What was made before the transaction.
+#[derive(Debug)]
+pub enum Prepared {
+    /// There is no such account.
+    Missing,
+    /// The provider is out of reach.
+    Unreachable,
+    /// Not to be taken.
+    Rejected(Checked),
+    /// Ready to be written: the envelope, and fingerprints under both peppers.
+    Ready(Box<(Sealed, [String; 2])>),
+}
+
+/// What it decides from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct State {
+    account: Option<Account>,
+    taken: i64,
+}
+
+/// `data` of the answer.
+#[derive(Debug, Serialize)]
+struct Rotated<'a> {
+    account_id: i64,
+    key_id: &'a str,
+    status: &'static str,
+    version: i64,
+    last_rotation_at: Stamp,
+    updated_at: Stamp,
+}
+
+impl Action for Rotate {
+    type Prepared = Prepared;
+    type State = State;
+
+    fn event(&self) -> &'static str {
+        "supply.credential.rotate"
+    }
+
+    fn object(&self) -> Object {
+        state::object(self.account_id)
+    }
+
+    fn form(&self, context: &Context) -> Form {
+        Form::Leased(context.house.policy.lease)
+    }
+
+    fn prepares(&self) -> bool {
+        true
+    }
+
+    async fn prepare(&self, context: &Context, steps: &Steps) -> Result<Prepared, Failure> {
+        let Some((kind, key_id)) = &self.target else { return Ok(Prepared::Missing) };
+        let Some(checked) = Checked::ask(context, steps, *kind, &self.secret).await? else {
+            return Ok(Prepared::Unreachable);
+        };
+        if checked.accepted().is_err() {
+            return Ok(Prepared::Rejected(checked));
+        }
+        let sealed = seal(context, *kind, key_id, &self.secret).await?;
+        Ok(Prepared::Ready(Box::new((sealed, fingerprints(context, *kind, &self.secret)))))
+    }
+
+    fn load(&self, context: &Context, prepared: &Prepared) -> Vec<Query> {
+        let mut loads = vec![state::load(context, self.account_id)];
+        if let Prepared::Ready(ready) = prepared {
+            let [current, former] = &ready.1;
+            loads.push(Query::new("account.taken", TAKEN, values![current, former]));
+        }
+        loads
+    }
+
+    fn read(&self, _: &Context, rows: &[Vec<Row>]) -> Result<State, Error> {
+        let taken = rows.get(1).and_then(|rows| rows.first());
+        let taken = taken.map_or(Ok(0), |row| Reader::new(row).int())?;
+        Ok(State { account: state::read(rows.first())?, taken })
+    }
+
+    fn decide(
+        &self,
+        context: &Context,
+        prepared: &Prepared,
+        state: &State,
+        at: Time,
+    ) -> Result<Change, Stop> {
+        let account = state::found(state.account.as_ref())?;
+        let seen = |refusal: Refusal| refusal.about(self.object(), account.state());
+        if account.status == AccountStatus::Disabled {
+            return Err(state::conflict(account).into());
+        }
+        let (sealed, [fingerprint, _]) = match prepared {
+            Prepared::Missing => return Err(Refusal::of(Code::AccMissing).into()),
+            Prepared::Unreachable => return Err(seen(unreachable()).into()),
+            Prepared::Rejected(checked) => {
+                checked.accepted().map_err(seen)?;
+                return Err(seen(Refusal::of(Code::AccRefused)).into());
+            }
+            Prepared::Ready(ready) => (&ready.0, &ready.1),
+        };
+        if state.taken > 0 {
+            return Err(seen(Refusal::of(Code::AccMounted)).into());
+        }
+        let mut row = values![
+            &sealed.envelope,
+            sealed.cipher_algo,
+            &sealed.kms_key_alias,
+            i64::from(sealed.key_version),
+            fingerprint,
+            at,
+            at,
+        ];
+        row.extend(context.stamp(at));
+        row.extend(values![context.caller.operator_id, account.id, account.tenant_id, account.version]);
+        let (object, version) = (self.object(), account.version + 1);
+        let before = account.state();
+        let after = json!({ "status": account.status.as_str(), "version": version, "key_version": sealed.key_version });
+        let (name, told) = ("supply.credential.rotate.succeeded", object.clone());
+        let event = Event { name, object: told, version, before: before.clone(), after: after.clone() };
+        let data = Rotated {
+            account_id: account.id,
+            key_id: &account.key_id,
+            status: account.status.as_str(),
+            version,
+            last_rotation_at: Stamp(at),
+            updated_at: Stamp(at),
+        };
+        let writes = vec![Write::one("account.rotate", ROTATE, row)];
+        Ok(Change { before, after, writes, events: vec![event], ..Change::of(object, &data)? })
+    }
+
+    fn outrun(&self, write: &'static str, state: &State) -> Option<Refusal> {
+        match write {
+            "account.rotate" => state.account.as_ref().map(state::conflict),
+            _ => None,
+        }
+    }
+}
