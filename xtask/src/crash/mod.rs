@@ -49,6 +49,9 @@ pub(crate) struct Crash {
     /// Only this point
     #[arg(long, value_name = "POINT")]
     only: Option<u64>,
+    /// With PostgreSQL: only the deaths of the servers, or only those of the database
+    #[arg(long, value_name = "WHOSE")]
+    deaths: Option<Deaths>,
     /// Leave the folders of all runs in target/lab/crash
     #[arg(long)]
     keep: bool,
@@ -70,6 +73,15 @@ enum Engine {
     Sqlite,
     /// A private PostgreSQL that two servers share
     Postgres,
+}
+
+/// Whose deaths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Deaths {
+    /// One of the two servers
+    Servers,
+    /// The database that they share
+    Database,
 }
 
 /// Bugs that a crash shows.

@@ -19,7 +19,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail, ensure};
 
-use super::{Crash, UNKILLED_MAX};
+use super::{Crash, Deaths, UNKILLED_MAX};
 use crate::trace::Recording;
 use ground::Ground;
 use tally::{Tally, Trial};
@@ -34,10 +34,12 @@ pub(super) fn run(asked: &Crash, root: &Path, program: PathBuf) -> Result<()> {
     let ground = Ground::make(root, program, asked.planted)?;
     let counted = counted(&ground)?;
     let tally = Mutex::new(Tally::default());
-    nodes(&ground, asked, (&tally, Death::BeforePoint, counted.points))?;
-    nodes(&ground, asked, (&tally, Death::AtReceipt, counted.receipts))?;
+    if asked.deaths != Some(Deaths::Database) {
+        nodes(&ground, asked, (&tally, Death::BeforePoint, counted.points))?;
+        nodes(&ground, asked, (&tally, Death::AtReceipt, counted.receipts))?;
+    }
     drop(ground);
-    if asked.only.is_none() {
+    if asked.only.is_none() && asked.deaths != Some(Deaths::Servers) {
         databases(asked, root, counted.commits, &tally)?;
     }
     let tally = tally.into_inner().map_err(|_| anyhow::anyhow!("a trial panicked"))?;

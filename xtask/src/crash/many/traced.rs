@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
 use super::ground::{Ground, KILLED, Server};
 use crate::crash::telegram::Telegram;
@@ -139,11 +139,13 @@ pub(super) fn run(ground: &Ground, name: &str, death: Option<Death>) -> Result<T
     let _ = wire::exchange(address, &event::delivery(&ground.event, lab::now())?);
     ended(ground, name, (&running, &shared, &house))?;
     if let Some(Death::DatabaseAtCommit(_) | Death::DatabaseAtAnswer(_)) = death {
-        recovered(address)?;
+        recovered(ground, address)?;
     }
     let recording = running.stop()?;
     let announced = telegram.settle()?;
-    let told = told(&recording)?;
+    let mut told = told(&recording)?;
+    // What `recovered` asked for was not told to the sender.
+    told.retain(|body| *body != json!({ "status": "ready" }));
     let died = recording.killed_at.is_some() || shared.died.load(Ordering::SeqCst);
     let receipts = shared.receipts.load(Ordering::SeqCst);
     Ok(Traced { house, recording, told, announced, receipts, died })
@@ -155,8 +157,8 @@ fn ended(ground: &Ground, name: &str, (running, shared, house): (&Running, &Shar
     let since = Instant::now();
     while running.phase() != Phase::Gone {
         if shared.died.load(Ordering::SeqCst) {
-            // Only a database's death leaves the server alive; it is started where it was.
-            return ground.server.with(|server| if server.id().is_none() { server.start() } else { Ok(()) });
+            // Only a database's death leaves the server alive.
+            return database_back(ground);
         }
         // A database that has just died gives no answer; the next round sees it.
         if done(ground, name, house).unwrap_or(false) {
@@ -185,12 +187,19 @@ const DONE: &str = "select max(m.value) from certify_marks m where m.name like '
        and s.value >= (select max(event) from certify_certificates)) \
      and m.value > (select min(value) from certify_marks where name like 'export.bytes%')";
 
-/// A server whose database died and came back takes its work up by itself.
-fn recovered(address: SocketAddr) -> Result<()> {
+/// The database is started where it was, if it died.
+fn database_back(ground: &Ground) -> Result<()> {
+    ground.server.with(|server| if server.id().is_none() { server.start() } else { Ok(()) })
+}
+
+/// A server whose database died and came back takes its work up by itself. The last COMMIT of a run may come
+/// when all that was waited for is done, and with it the death.
+fn recovered(ground: &Ground, address: SocketAddr) -> Result<()> {
     let since = Instant::now();
     let request = wire::request("GET", "/readyz", &[], b"");
     while !wire::exchange_within(address, &request, RECOVERED_WITHIN).is_ok_and(|answer| answer.status == 200)
     {
+        database_back(ground)?;
         ensure!(
             since.elapsed() < RECOVERED_WITHIN,
             "the server is not ready {RECOVERED_WITHIN:?} after its database"
