@@ -5,22 +5,15 @@ use std::time::Duration;
 
 use door::{Failure, Steps};
 use kernel::Time;
-use kernel::money::Price;
-use serde::Serialize;
-use serde_json::json;
+use kernel::money::Prices;
 use store::{Error, Query, Row, Value, Write, values};
 
-use crate::action::{Action, Change, Context, Event, Refusal, Stop};
+use super::floor::{self, Floor};
+use super::found;
+use crate::action::{Action, Change, Context, Refusal, Stop};
 use crate::caller::Object;
 use crate::code::{Code, Invariant};
-use crate::exact::Stamp;
-use crate::rows::{Account, AccountStatus, Package, PackageStatus, Reader};
-
-/// Floors looked at: those of two directions, the ones to come included.
-const FLOORS: &str = "select f.direction, f.floor_price, f.effective_from
-from supply_price_protection f join supply_packages p
-  on p.platform = f.provider and p.model = f.model and p.currency_code = f.currency_code
-where p.id = $1 and p.tenant_id = $2 order by f.effective_from desc limit 64";
+use crate::rows::{Account, AccountStatus, Package, PackageStatus};
 
 /// Commits the account's quota. Relative, so that two packages of one account can be published side by side.
 const COMMIT_QUOTA: &str = "update supply_accounts
@@ -49,51 +42,6 @@ pub struct State {
     floors: Vec<Floor>,
 }
 
-/// The lowest allowed price of a direction, from an instant on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Floor {
-    pub(crate) direction: String,
-    pub(crate) price: Price,
-    pub(crate) from: Time,
-}
-
-impl Floor {
-    pub(crate) fn read(row: &Row) -> Result<Self, Error> {
-        let mut reader = Reader::new(row);
-        Ok(Self { direction: reader.text()?.to_owned(), price: reader.price()?, from: reader.time()? })
-    }
-}
-
-/// INV-PKG-003 for both prices, also of zero; a model without floors is not on the list (section 4). `floors`
-/// are the newest first.
-pub(crate) fn allowed((input, output): (Price, Price), floors: &[Floor], at: Time) -> Result<(), Refusal> {
-    let prices = [("input", "price_per_1m_input", input), ("output", "price_per_1m_output", output)];
-    let in_force = |direction: &str| {
-        floors.iter().find(|floor| floor.direction == direction && floor.from <= at).map(|floor| floor.price)
-    };
-    for (direction, _, _) in prices {
-        in_force(direction).ok_or_else(|| Refusal::of(Code::PkgModel).with("field", "model"))?;
-    }
-    for (direction, field, price) in prices {
-        if let Some(floor) = in_force(direction).filter(|floor| price.is_below(*floor)) {
-            let refusal = Refusal::broken(Invariant::Pkg003);
-            return Err(refusal.with("field", field).with("floor", floor).with("given", price));
-        }
-    }
-    Ok(())
-}
-
-/// `data` of the answer, and of pausing and unlisting.
-#[derive(Debug, Serialize)]
-pub(crate) struct Moved {
-    pub(crate) package_id: i64,
-    pub(crate) status: &'static str,
-    pub(crate) version: i64,
-    pub(crate) start_at: Option<Stamp>,
-    pub(crate) end_at: Option<Stamp>,
-    pub(crate) updated_at: Stamp,
-}
-
 impl Publish {
     /// Refusals of the package's own state, in their order.
     fn state_allows(package: &Package, at: Time) -> Result<(), Refusal> {
@@ -115,7 +63,8 @@ impl Publish {
         if account.status != AccountStatus::Active {
             return Err(Refusal::of(Code::PkgAccount).with("status", account.status.as_str()));
         }
-        allowed((package.price_input, package.price_output), floors, at)?;
+        let prices = Prices { input: package.price_input, output: package.price_output };
+        floor::allowed(prices, floors, at)?;
         let short = account.available.count() < package.total.count() || account.unit != package.unit;
         if package.status == PackageStatus::Draft && short {
             return Err(Refusal::of(Code::PkgQuota).with("available", account.available));
@@ -144,26 +93,17 @@ impl Action for Publish {
     }
 
     fn load(&self, context: &Context, (): &()) -> Vec<Query> {
-        let found = format!(
-            "select {}, {} from supply_packages p join supply_accounts a on a.id = p.supply_account_id
-             where p.id = $1 and p.tenant_id = $2",
-            Package::COLUMNS,
-            Account::COLUMNS
-        );
         let by = values![self.package_id, context.caller.tenant_id];
-        vec![Query::new("package.publish", found, by.clone()), Query::new("package.floors", FLOORS, by)]
+        vec![
+            found::with_account(context, self.package_id),
+            Query::new("package.floors", floor::OF_PACKAGE, by),
+        ]
     }
 
     fn read(&self, _: &Context, rows: &[Vec<Row>]) -> Result<State, Error> {
-        let [found, floors] = rows else {
-            return Err(Error::Corrupt { table: "supply_packages", column: "answers".into() });
-        };
-        let both = |row: &Row| {
-            let mut reader = Reader::new(row);
-            Ok::<_, Error>((Package::next(&mut reader)?, Account::next(&mut reader)?))
-        };
+        let [package, floors] = rows else { return Err(found::damaged()) };
         Ok(State {
-            found: found.first().map(both).transpose()?,
+            found: found::read_with_account(package)?,
             floors: floors.iter().map(Floor::read).collect::<Result<_, _>>()?,
         })
     }
@@ -176,33 +116,18 @@ impl Action for Publish {
         let start = package.start_at.unwrap_or(at);
         let days = u32::try_from(package.valid_days).unwrap_or_default();
         let end = package.end_at.unwrap_or_else(|| at.plus(DAY * days));
-        let (version, object) = (package.version + 1, self.object());
-        let after = json!({ "status": "active", "version": version });
         let mut writes = Vec::new();
-        let stamp = context.stamp(at);
         if package.status == PackageStatus::Draft {
             let quota = Value::Money(package.total.count());
             let mut row = vec![quota.clone(), quota.clone()];
-            row.extend(stamp.clone());
+            row.extend(context.stamp(at));
             row.extend([account.id.into(), package.tenant_id.into(), quota]);
             writes.push(Write::one("package.quota", COMMIT_QUOTA, row));
         }
-        let mut row = values![start, end];
-        row.extend(stamp);
-        row.extend(values![package.id, package.tenant_id, package.version]);
+        let row = [values![start, end], found::bound(context, package, at)].concat();
         writes.push(Write::one("package.publish", PUBLISH, row));
-        let data = Moved {
-            package_id: package.id,
-            status: "active",
-            version,
-            start_at: Some(Stamp(start)),
-            end_at: Some(Stamp(end)),
-            updated_at: Stamp(at),
-        };
-        let name = "supply.package.publish.succeeded";
-        let (before, told) = (package.state(), object.clone());
-        let event = Event { name, object: told, version, before: before.clone(), after: after.clone() };
-        Ok(Change { before, after, writes, events: vec![event], ..Change::of(object, &data)? })
+        let dated = Package { start_at: Some(start), end_at: Some(end), ..package.clone() };
+        found::moved(&dated, PackageStatus::Active, "supply.package.publish.succeeded", writes, at)
     }
 
     fn outrun(&self, write: &'static str, state: &State) -> Option<Refusal> {

@@ -10,7 +10,7 @@ use crate::market::{Market, OTHER_SUPPLIER, OTHER_TENANT, market, told};
 const PUBLISH: &str = "supply.package.publish";
 
 /// A market with a draft, 17, of an active account, 5.
-async fn with_draft() -> Market {
+pub(crate) async fn with_draft() -> Market {
     let market = market().await;
     market.account(5, "active").await;
     market.package(17, 5, "draft").await;
@@ -18,7 +18,7 @@ async fn with_draft() -> Market {
     market
 }
 
-async fn package(market: &Market, id: i64) -> (String, i64) {
+pub(crate) async fn package(market: &Market, id: i64) -> (String, i64) {
     let query = store::Query::new(
         "package",
         "select status, version from supply_packages where id = $1",

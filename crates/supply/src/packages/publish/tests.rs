@@ -3,20 +3,15 @@
 use serde_json::json;
 
 use super::*;
-use crate::caller::Capacity;
-use crate::fixtures::{NOW, account, context, package, price, tokens};
-
-fn floors(input: &str, output: &str) -> Vec<Floor> {
-    let floor = |direction: &str, text| Floor { direction: direction.into(), price: price(text), from: NOW };
-    vec![floor("input", input), floor("output", output)]
-}
+use crate::fixtures::{NOW, account, package, price, tokens};
+use crate::packages::fixture::{self, operator, refusal, writes};
 
 fn good() -> State {
-    State { found: Some((package(), account())), floors: floors("8", "32") }
+    State { found: Some((package(), account())), floors: fixture::floors("8", "32") }
 }
 
 fn decided(state: &State) -> Result<Change, Stop> {
-    Publish { package_id: 17 }.decide(&context(Capacity::User), &(), state, NOW)
+    Publish { package_id: 17 }.decide(&operator(), &(), state, NOW)
 }
 
 fn refused(
@@ -25,20 +20,14 @@ fn refused(
     let mut state = good();
     let (package, account) = state.found.as_mut().unwrap();
     change(package, account, &mut state.floors);
-    match decided(&state) {
-        Err(Stop::Refused(refusal)) => (refusal.code.as_str(), refusal.rule.map(Invariant::as_str)),
-        other => panic!("not refused: {other:?}"),
-    }
+    refusal(decided(&state))
 }
 
 #[test]
 fn a_draft_becomes_active_for_its_days_and_commits_its_quota() {
     let change = decided(&good()).unwrap();
     assert_eq!(change.after, json!({ "status": "active", "version": 4 }));
-    assert_eq!(
-        change.writes.iter().map(|write| write.name).collect::<Vec<_>>(),
-        ["package.quota", "package.publish"]
-    );
+    assert_eq!(writes(&change), ["package.quota", "package.publish"]);
     let data: serde_json::Value = serde_json::from_str(&change.data).unwrap();
     assert_eq!(
         (&data["start_at"], &data["end_at"]),
@@ -101,13 +90,13 @@ fn every_refusal_comes_before_those_that_are_asked_later() {
                 account.status = AccountStatus::Active;
             }
             if step > 1 {
-                *floors = self::floors("8.000001", "32");
+                *floors = fixture::floors("8.000001", "32");
             }
             if step > 2 {
-                *floors = self::floors("8", "32.000001");
+                *floors = fixture::floors("8", "32.000001");
             }
             if step > 3 {
-                *floors = self::floors("8", "32");
+                *floors = fixture::floors("8", "32");
             }
             if step > 4 {
                 account.available = tokens(1000);
@@ -125,7 +114,7 @@ fn every_refusal_comes_before_those_that_are_asked_later() {
 fn a_price_of_zero_is_below_every_floor() {
     let got = refused(|package, _, floors| {
         package.price_output = price("0");
-        *floors = self::floors("0.000001", "0.000001");
+        *floors = fixture::floors("0.000001", "0.000001");
     });
     assert_eq!(got, ("SUP_PKG_4001", Some("INV-PKG-003")));
 }
