@@ -165,3 +165,16 @@ impl Books {
             .collect()
     }
 }
+
+#[cfg(test)]
+impl Books {
+    /// Rows that hold these balances, with ids from 1, for tables of tests.
+    pub(crate) fn holding(balances: &[(Account, Money)]) -> Self {
+        let mut books = Self::default();
+        for (id, (account, balance)) in (1..).zip(balances) {
+            books.held.hold(*account, *balance);
+            books.found.insert((*account, balance.currency()), Found { id, version: 0, balance: *balance });
+        }
+        books
+    }
+}

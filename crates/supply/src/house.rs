@@ -58,9 +58,11 @@ impl House {
     #[must_use]
     pub fn number(&self, prefix: &str, day: &str) -> String {
         const DIGITS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
-        let mut bytes = [0; 12];
+        let mut bytes = [0; 8];
         self.random.fill(&mut bytes);
-        let digits = bytes.iter().filter_map(|byte| DIGITS.get(usize::from(byte % 32)).copied());
+        let bits = u64::from_be_bytes(bytes);
+        let digit = |place: u32| DIGITS.get(usize::try_from(bits >> (5 * place) & 31).unwrap_or(0)).copied();
+        let digits = (0..12).rev().filter_map(digit);
         format!("{prefix}{}{}", day.replace('-', ""), digits.map(char::from).collect::<String>())
     }
 }
