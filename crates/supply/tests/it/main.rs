@@ -17,3 +17,5 @@ mod packages_drafts;
 mod packages_moves;
 #[cfg(test)]
 mod provider;
+#[cfg(test)]
+mod settlements;

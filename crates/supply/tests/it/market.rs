@@ -286,8 +286,12 @@ impl Market {
 
     /// A released bonus of the supplier, with its journals: `major` that may be withdrawn.
     pub(crate) async fn fund(&self, earning: i64, major: i64) {
+        self.fund_exactly(earning, Money::from_count(major * 100_000_000, Currency::CNY)).await;
+    }
+
+    /// As [`Market::fund`], with fractions of a minor unit.
+    pub(crate) async fn fund_exactly(&self, earning: i64, amount: Money) {
         let (at, house) = (self.now(), Arc::clone(&self.house));
-        let amount = Money::from_count(major * 100_000_000, Currency::CNY);
         let context = Context { caller: Caller::system(SUPPLIER_TENANT, "fund"), house };
         let funded = self
             .door

@@ -1,0 +1,6 @@
+//! Settlements through the door.
+
+mod desk;
+mod payouts;
+mod races;
+mod withdrawals;
