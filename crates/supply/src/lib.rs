@@ -6,7 +6,7 @@
 //! out), [`policy`] (the numbers of section 23), [`keys`] (what is secret), [`house`] (what commands share),
 //! [`action`] (the form of a command), [`record`] (idempotency keys), [`rows`] (what the tables say), [`books`] (postings as rows),
 //! [`alert`]; then the commands: [`accounts`], [`packages`], [`orders`], [`earnings`], [`settlements`],
-//! [`platform`].
+//! [`platform`], [`tokens`].
 //!
 //! Not here: HTTP, tokens, scopes (crates `web`, `auth`), encryption (`custody`), double entry (`ledger`).
 
@@ -27,6 +27,7 @@ pub mod policy;
 pub mod record;
 pub mod rows;
 pub mod settlements;
+pub mod tokens;
 
 #[cfg(test)]
 mod fixtures;

@@ -19,3 +19,5 @@ mod packages_moves;
 mod provider;
 #[cfg(test)]
 mod settlements;
+#[cfg(test)]
+mod tokens;

@@ -1,0 +1,127 @@
+//! Tokens through the door, and what the edge makes of them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use auth::{
+    Callers, Grant, Issuer, IssuerKey, Principal, Refusal, Role, Scopes, Statuses, Token, UserType, Verifier,
+};
+use supply::tokens::{Issue, Refresh, Revoke, Shown, TokenRows};
+
+use crate::market::{ADMIN, Market, OPERATOR, SUPPLIER_TENANT, Told, market};
+
+fn issuer(market: &Market) -> Arc<Issuer> {
+    let key = IssuerKey::random(&*market.house.random).unwrap();
+    Arc::new(Issuer::new("https://onceseal.example", "supply", vec![key]).unwrap())
+}
+
+/// The edge, as it asks at every request.
+fn callers(market: &Market, issuer: &Issuer) -> Callers {
+    let verifier = Verifier::new(issuer.name(), issuer.audience(), issuer.keys().unwrap());
+    let rows = TokenRows::new(market.door.store().clone());
+    Callers::new(verifier, Statuses::believing_for(Arc::new(rows), Duration::ZERO))
+}
+
+async fn identify(market: &Market, callers: &Callers, token: &Token) -> Result<Principal, Refusal> {
+    let header = format!("Bearer {}", token.expose());
+    callers.identify([header.as_bytes()], kernel::Clock::now(&*market.clock)).await
+}
+
+fn grant(operator_id: i64) -> Grant {
+    Grant {
+        operator_id,
+        tenant_id: SUPPLIER_TENANT,
+        role: Role::Owner,
+        user_type: UserType::Supply,
+        scopes: Scopes::new(["supply:account:read"]).unwrap(),
+        ttl: Duration::from_secs(900),
+    }
+}
+
+async fn issue(market: &Market, issuer: &Arc<Issuer>, key: &str) -> (Told, Option<Token>) {
+    let shown = Shown::default();
+    let action = Issue { grant: grant(OPERATOR), issuer: Arc::clone(issuer), shown: shown.clone() };
+    let told = market.run_as(market.caller(1, ADMIN, key), action).await;
+    (told, shown.take())
+}
+
+#[tokio::test]
+async fn a_token_is_shown_once_and_opens_until_it_is_revoked() {
+    let market = market().await;
+    let issuer = issuer(&market);
+    let callers = callers(&market, &issuer);
+    let (first, token) = issue(&market, &issuer, "key-0000000000001").await;
+    assert_eq!((first.code, first.replayed), (201, false), "{first:?}");
+    let token = token.unwrap();
+    let who = identify(&market, &callers, &token).await.unwrap();
+    assert_eq!((who.tenant_id, who.operator_id), (SUPPLIER_TENANT, OPERATOR));
+    let (repeat, none) = issue(&market, &issuer, "key-0000000000001").await;
+    assert!(repeat.replayed && none.is_none());
+    assert_eq!(
+        (&repeat.body["data"], &repeat.body["data"]["access_token"]),
+        (&first.body["data"], &serde_json::Value::Null)
+    );
+    let token_id = first.body["data"]["token_id"].as_i64().unwrap();
+    let revoker = market.caller(SUPPLIER_TENANT, ADMIN, "key-0000000000002");
+    assert_eq!(market.run_as(revoker, Revoke { token_id }).await.code, 200);
+    let refused = identify(&market, &callers, &token).await.unwrap_err();
+    assert_eq!(refused.code().name(), "AUTH_TOKEN_INACTIVE");
+    let again = market.caller(SUPPLIER_TENANT, ADMIN, "key-0000000000003");
+    assert_eq!(market.run_as(again, Revoke { token_id }).await.error(), "SUP_COM_4091");
+}
+
+#[tokio::test]
+async fn a_renewed_token_leaves_the_old_one_worthless() {
+    let market = market().await;
+    let issuer = issuer(&market);
+    let callers = callers(&market, &issuer);
+    let (first, old) = issue(&market, &issuer, "key-0000000000001").await;
+    let (old, token_id) = (old.unwrap(), first.body["data"]["token_id"].as_i64().unwrap());
+    market.clock.advance(Duration::from_secs(60));
+    let shown = Shown::default();
+    let refresh = Refresh {
+        token_id,
+        fingerprint: old.fingerprint(),
+        grant: grant(OPERATOR),
+        issuer: Arc::clone(&issuer),
+        shown: shown.clone(),
+    };
+    let told = market.run("key-0000000000002", refresh.clone()).await;
+    assert_eq!(told.code, 200, "{told:?}");
+    let new = shown.take().unwrap();
+    assert!(identify(&market, &callers, &new).await.is_ok());
+    assert!(identify(&market, &callers, &old).await.is_err());
+    let twice = market.run("key-0000000000003", refresh).await;
+    assert_eq!((twice.code, twice.error()), (409, "SUP_COM_4091"), "it is renewed with itself only");
+}
+
+#[tokio::test]
+async fn nobody_of_another_tenant_gets_a_token_and_a_forged_one_is_unknown() {
+    let market = market().await;
+    let issuer = issuer(&market);
+    let action = Issue { grant: grant(999), issuer: Arc::clone(&issuer), shown: Shown::default() };
+    let told = market.run_as(market.caller(1, ADMIN, "key-0000000000001"), action).await;
+    assert_eq!((told.code, told.error()), (404, "SUP_COM_4041"));
+    // Signed with the right key, but not by the token service.
+    let minted =
+        issuer.mint(&grant(OPERATOR), kernel::Clock::now(&*market.clock), &*market.house.random).unwrap();
+    let refused = identify(&market, &callers(&market, &issuer), &minted.token).await.unwrap_err();
+    assert_eq!(refused.code().status(), 401);
+}
+
+#[tokio::test]
+async fn no_row_has_the_token() {
+    let market = market().await;
+    let issuer = issuer(&market);
+    let (_, token) = issue(&market, &issuer, "key-0000000000001").await;
+    let signature = token.unwrap().expose().rsplit('.').next().unwrap().to_owned();
+    for (table, column) in [
+        ("audit_events", "cast(after_state as text)"),
+        ("audit_events", "cast(metadata as text)"),
+        ("supply_idempotency_record", "cast(response_body as text)"),
+        ("auth_tokens", "name"),
+    ] {
+        let sql = format!("select count(*) from {table} where {column} like $1");
+        assert_eq!(market.count(&sql, store::values![format!("%{signature}%")]).await, 0, "{table}.{column}");
+    }
+}
