@@ -1,16 +1,19 @@
 //! What the platform's staff do before anybody trades: its own ledger accounts, suppliers, buyers, money that
-//! buyers paid. And what the scheduler has to see to. Not here: prices, orders, what is earned.
+//! buyers paid. And what the scheduler has to see to. Protected prices, too. Not here: orders, what is
+//! earned.
 
 mod buyer;
 mod due;
 pub(crate) mod fields;
 mod people;
+mod price_protection;
 mod seed;
 mod supplier;
 mod topup;
 
 pub use buyer::{ApiKey, CreateBuyer};
 pub use due::{Due, earnings_to_release, orders_to_close, orders_to_time_out};
+pub use price_protection::{Basis, ProtectPrice};
 pub use seed::seed;
 pub use supplier::{CreateSupplier, SealedPhone};
 pub use topup::TopUp;

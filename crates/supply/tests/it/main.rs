@@ -16,6 +16,8 @@ mod packages_drafts;
 #[cfg(test)]
 mod packages_moves;
 #[cfg(test)]
+mod packages_system;
+#[cfg(test)]
 mod provider;
 #[cfg(test)]
 mod settlements;
