@@ -1,8 +1,9 @@
 //! Packages (section 6.2): one file a command. In reading order: [`fields`] (what a draft must be), `floor` (protected
-//! prices), `found` (what commands share); `draft`, `edit`, `clone`, `publish`, `pause`, `unlist` by
+//! prices), `found` (what commands share); `draft`, `edit`, `clone`, `publish`, `pause`, `unlist`, `batch` by
 //! owners; `freeze` by staff; `expire`, `sell_out`, `restock` by the system, and [`due`] (when); [`view`] (what is
 //! read).
 
+mod batch;
 mod clone;
 mod draft;
 pub mod due;
@@ -22,6 +23,7 @@ pub mod view;
 #[cfg(test)]
 mod fixture;
 
+pub use batch::{BatchPrice, Item};
 pub use clone::CloneDraft;
 pub use draft::SaveDraft;
 pub use due::{Due, Turn};

@@ -12,6 +12,8 @@ mod mounting;
 #[cfg(test)]
 mod packages;
 #[cfg(test)]
+mod packages_batch;
+#[cfg(test)]
 mod packages_drafts;
 #[cfg(test)]
 mod packages_moves;
