@@ -51,7 +51,9 @@ impl Side {
 /// gives: the most that will be taken. `values` are those of `user`, then of `bound`.
 pub(crate) fn lots(side: Side, user: &str, bound: &str, values: Vec<Value>) -> Query {
     let (name, there, part) = match side {
-        Side::Held => ("earnings.held", "status = 'pending' and amount > reversed_amount", "amount - reversed_amount"),
+        Side::Held => {
+            ("earnings.held", "status = 'pending' and amount > reversed_amount", "amount - reversed_amount")
+        }
         Side::Released => ("earnings.released", "available_amount > 0", "available_amount"),
     };
     let sql = format!(

@@ -77,9 +77,7 @@ impl Create {
         // A draft is nobody's business but its owner's.
         let package = state.package.as_ref().filter(|package| package.status != PackageStatus::Draft);
         let package = package.ok_or_else(|| Refusal::of(Code::PkgMissing))?;
-        let seen = |refusal: Refusal| {
-            refusal.about(Object::row(Package::KIND, package.id), package.state())
-        };
+        let seen = |refusal: Refusal| refusal.about(Object::row(Package::KIND, package.id), package.state());
         if package.status != PackageStatus::Active {
             return Err(seen(Refusal::of(Code::PkgState).with("status", package.status.as_str())));
         }
@@ -176,9 +174,7 @@ impl Action for Create {
             return Err(Refusal::of(Code::ComMissing).with("field", "buyer_id").into());
         }
         let package = Self::package(state, at)?;
-        let about = |refusal: Refusal| {
-            refusal.about(Object::row(Package::KIND, package.id), package.state())
-        };
+        let about = |refusal: Refusal| refusal.about(Object::row(Package::KIND, package.id), package.state());
         let bought = self.bought(package).map_err(about)?;
         let (id, order_no) = (state.order, context.house.number("ORD", &at.shanghai_day()));
         let escrow = ledger::Account::escrow(ids::Order(id));

@@ -19,7 +19,7 @@ use ledger::{Account, ids, posting};
 use serde_json::json;
 use store::{Error, Query, Row, Value, Write, values};
 
-use self::record::Recorded;
+pub(super) use self::record::Recorded;
 use super::close::{USED_UP, give_rest_back};
 use super::found::{self, Found, damaged};
 use crate::action::{Action, Change, Context, Refusal, Stop};
@@ -44,7 +44,8 @@ where id = $12 and tenant_id = $13 and status in ('paid', 'using') and version =
 const COUNT_ACCOUNT: &str = "update supply_accounts
 set total_requests = total_requests + 1, total_tokens = total_tokens + $1, total_cost = total_cost + $2, success_rate = $3
 where id = $4 and tenant_id = $5";
-const COUNT_PACKAGE: &str = "update supply_packages set total_revenue = total_revenue + $1 where id = $2 and tenant_id = $3";
+const COUNT_PACKAGE: &str =
+    "update supply_packages set total_revenue = total_revenue + $1 where id = $2 and tenant_id = $3";
 
 /// Most tokens of one direction that a call may report.
 const TOKENS_MAX: u64 = 1_000_000_000_000;
@@ -119,7 +120,8 @@ pub(super) struct Charged {
 impl RecordUsage {
     fn fields(&self) -> Result<(), Refusal> {
         let Call { endpoint, upstream_request_id, error_message, .. } = &self.call;
-        let fits = |text: &Option<String>, most| text.as_ref().is_none_or(|text| text.chars().count() <= most);
+        let fits =
+            |text: &Option<String>, most| text.as_ref().is_none_or(|text| text.chars().count() <= most);
         fields::checked(&[
             ("request_id", "text", is_text(&self.request_id, 64)),
             ("request_tokens", "range", self.tokens.input <= TOKENS_MAX),
@@ -149,7 +151,11 @@ impl RecordUsage {
         let currency = order.currency;
         if self.call.ending == Ending::Failure {
             let none = Money::zero(currency);
-            return Ok(Charged { split: Split::of(none, none)?, used: order.used, remaining: order.remaining });
+            return Ok(Charged {
+                split: Split::of(none, none)?,
+                used: order.used,
+                remaining: order.remaining,
+            });
         }
         let left = books.balance(Account::escrow(ids::Order(order.id)), currency)?;
         let short = || {
@@ -348,7 +354,8 @@ impl Action for RecordUsage {
         let events = closed.then(|| order.told("supply.order.close.succeeded", &after));
         let earning = charged.split.rest().sign().is_gt().then_some(state.earning);
         let recorded = Recorded::of(self, (state.record, earning), charged.split, at);
-        let metadata = json!({ "usage_record_id": state.record, "charge_minor": charged.split.whole().minor() });
+        let metadata =
+            json!({ "usage_record_id": state.record, "charge_minor": charged.split.whole().minor() });
         let change = Change::of(order.object(), &recorded.data())?;
         let events = events.into_iter().collect();
         Ok(Change { before: order.state(), after, metadata, writes, events, ..change })

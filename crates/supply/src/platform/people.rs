@@ -9,7 +9,8 @@ const TAKEN: &str = "select id from core_tenants where code = $1";
 /// Two ids of users. One writer that counts from the highest row gives the same number twice; see [`Ids::read`].
 const IDS: &str =
     "select {next_id core_tenants} as tenant, {next_id iam_users} as first, {next_id iam_users} as second";
-const TENANT: &str = "insert into core_tenants (id, code, name, type, created_at, updated_at) values ($1, $2, $3, $4, $5, $6)";
+const TENANT: &str =
+    "insert into core_tenants (id, code, name, type, created_at, updated_at) values ($1, $2, $3, $4, $5, $6)";
 const USER: &str =
     "insert into iam_users (id, tenant_id, name, created_at, updated_at) values ($1, $2, $3, $4, $5)";
 

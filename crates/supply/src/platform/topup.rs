@@ -91,7 +91,9 @@ impl Action for TopUp {
             return Err(fields::refused("amount", "decimals").into());
         }
         let Ok(before) = state.books.balance(Account::prepaid(buyer), amount.currency()) else {
-            return Err(Refusal::of(Code::ComCurrency).with("currency_code", amount.currency().code()).into());
+            return Err(Refusal::of(Code::ComCurrency)
+                .with("currency_code", amount.currency().code())
+                .into());
         };
         let after = before.plus(amount).map_err(|_| fields::refused("amount", "too_large"))?;
         let mut books = state.books.clone();

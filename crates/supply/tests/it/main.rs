@@ -6,9 +6,15 @@ mod accounts;
 #[cfg(test)]
 mod books;
 #[cfg(test)]
+mod earnings;
+#[cfg(test)]
 mod market;
 #[cfg(test)]
 mod mounting;
+#[cfg(test)]
+mod orders;
+#[cfg(test)]
+mod orders_walk;
 #[cfg(test)]
 mod packages;
 #[cfg(test)]
@@ -19,6 +25,8 @@ mod packages_drafts;
 mod packages_moves;
 #[cfg(test)]
 mod packages_system;
+#[cfg(test)]
+mod platform;
 #[cfg(test)]
 mod provider;
 #[cfg(test)]

@@ -47,7 +47,7 @@ pub(super) struct Data {
 
 impl Recorded {
     /// A call that is being recorded.
-    pub(super) fn of(
+    pub(in crate::orders) fn of(
         usage: &RecordUsage,
         (id, earning): (i64, Option<i64>),
         split: Split,
