@@ -1,9 +1,8 @@
 //! Two routes that move money, each request once: `cargo run -p onceseal-http --example two_routes`. The
 //! README of this crate walks through it.
 
-use std::path::Path;
 use std::sync::{Arc, LazyLock};
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use axum::extract::{Path as Segment, State};
 use axum::response::Response;
@@ -52,9 +51,6 @@ struct Move {
 impl Command for Move {
     type Prepared = ();
 
-    fn prepares(&self) -> bool {
-        false
-    }
     async fn prepare(&self, _: &Steps) -> Result<(), Failure> {
         Ok(())
     }
@@ -108,7 +104,6 @@ async fn transfer(State(door): State<Door>, call: Call) -> Answered {
     Ok(call.submit(&door, &scope(), command, Duration::from_secs(1)).await)
 }
 
-/// The routes over a store in `folder`.
 pub(crate) async fn router(
     folder: &Path,
     secret: SecretSlice<u8>,
@@ -121,7 +116,6 @@ pub(crate) async fn router(
     Ok((routes.route_layer(protocol.layer(Need::Required)).with_state(door.clone()), door))
 }
 
-/// The machine's clock and randomness.
 #[derive(Debug)]
 struct System;
 
@@ -147,7 +141,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
     let mut secret = vec![0; 32];
     System.fill(&mut secret);
-    let (routes, _door) = router(folder.path(), secret.into()).await?;
+    let (routes, _) = router(folder.path(), secret.into()).await?;
     let listener = tokio::net::TcpListener::bind("127.0.0.1:8087").await?;
     println!("listening on http://{}", listener.local_addr()?);
     axum::serve(listener, routes).await?;

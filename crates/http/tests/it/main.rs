@@ -2,6 +2,20 @@
 //! answered.
 
 #[cfg(test)]
+mod answers;
+#[cfg(test)]
+mod bank;
+#[cfg(test)]
+mod canonical;
+#[cfg(test)]
+mod fields;
+#[cfg(test)]
+mod headers;
+#[cfg(test)]
+mod looked_up;
+#[cfg(test)]
+mod requests;
+#[cfg(test)]
 mod routes;
 #[cfg(test)]
 #[path = "../../examples/two_routes.rs"]
