@@ -79,7 +79,8 @@ impl Due {
 
     /// The system as the caller, under a key that names the fact: `expire:17:2026-04-26T02:03:04.000Z`
     /// (section 16.1). What may happen again, each time after another change, is named by the version that it
-    /// follows on: `restock:17:5`.
+    /// follows on: `restock:17:5`. The state alone sees to it that a fact happens once; where a record is kept
+    /// too, its life is to be short, since a refusal that was early (clocks differ) is replayed until it ends.
     #[must_use]
     pub fn caller(&self) -> Caller {
         let Self { package_id, version, .. } = *self;

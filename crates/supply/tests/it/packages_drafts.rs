@@ -5,7 +5,7 @@ use store::values;
 use supply::packages::{CloneDraft, EditDraft, Fields, List, Pause, Publish, SaveDraft, Texts, view};
 use supply::rows::PackageStatus;
 
-use crate::market::{Market, OTHER_SUPPLIER, OTHER_TENANT, SUPPLIER, SUPPLIER_TENANT};
+use crate::market::{Market, OTHER_SUPPLIER, OTHER_TENANT, SUPPLIER, SUPPLIER_TENANT, told};
 use crate::packages::{package, with_draft};
 
 const SAVE: &str = "supply.package.draft.save";
@@ -73,6 +73,27 @@ async fn an_edited_draft_has_all_fields_anew_and_can_be_published() {
     assert_eq!((market.audited(SAVE, "OK").await, market.audited(SAVE, "SUP_PKG_4091").await), (1, 2));
     let committed = "select count(*) from supply_accounts where id = 5 and frozen_quota = $1";
     assert_eq!(market.count(committed, vec![store::Value::Money(7_000_000)]).await, 1);
+}
+
+#[tokio::test]
+async fn of_many_edits_of_one_version_one_is_kept() {
+    let market = with_draft().await;
+    let wait = std::time::Duration::from_secs(20);
+    let mut running = tokio::task::JoinSet::new();
+    for n in 0..12 {
+        let price = format!("9.{n:02}");
+        let edit = edit(17, Some(0), &Texts { price_per_1m_input: Some(&price), ..texts() });
+        let edit = market.submission(market.operator(&format!("key-edit-{n:010}")), edit, wait);
+        let door = if n % 2 == 0 { market.door.clone() } else { market.other.clone() };
+        running.spawn(async move { told(door.submit(edit).await) });
+    }
+    let told = running.join_all().await;
+    let (kept, lost): (Vec<_>, Vec<_>) = told.into_iter().partition(|told| told.code == 200);
+    assert!(kept.len() == 1 && lost.iter().all(|told| told.error() == "SUP_PKG_4091"), "{kept:?}");
+    let read = serde_json::from_str::<serde_json::Value>(&text_of(&market, 17).await).unwrap();
+    assert_eq!((&read, &read["version"]), (&kept[0].body["data"], &json!(1)));
+    assert_eq!((market.audited(SAVE, "OK").await, market.audited(SAVE, "SUP_PKG_4091").await), (1, 11));
+    assert_eq!(market.announced("supply.package.draft_save.succeeded").await, 1);
 }
 
 #[tokio::test]
