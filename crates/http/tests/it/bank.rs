@@ -13,7 +13,7 @@ use onceseal_http::path::{Aliases, ApiPath};
 use onceseal_http::{Answers, Call, Fingerprints, Limits, Need, Profile, Protocol, Rejected, Scope, look_up};
 use secrecy::SecretSlice;
 use store::migration::{CORE, Chain, File};
-use store::{Error, Query, Row, Store, Value, Write, values};
+use store::{Error, Query, Row, Settings, Store, Value, Write, values};
 use tempfile::TempDir;
 use testkit::{CountingRandom, MovableClock};
 use tokio::sync::Semaphore;
@@ -167,9 +167,20 @@ impl Bank {
 
     pub(crate) async fn limited(profile: Profile, limits: Limits) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let clock = Arc::new(MovableClock::at(1_774_576_984));
         let settings = testkit::postgres::settings(folder.path());
-        let store = Store::open(&settings, &[CORE, BANK], Arc::clone(&clock) as _).await.unwrap();
+        Self::over(profile, limits, &settings, folder).await
+    }
+
+    /// On the embedded store, whatever the others run on.
+    pub(crate) async fn embedded(profile: Profile) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = Settings::folder(folder.path());
+        Self::over(profile, Limits::default(), &settings, folder).await
+    }
+
+    async fn over(profile: Profile, limits: Limits, settings: &Settings, folder: TempDir) -> Self {
+        let clock = Arc::new(MovableClock::at(1_774_576_984));
+        let store = Store::open(settings, &[CORE, BANK], Arc::clone(&clock) as _).await.unwrap();
         let random = Arc::new(CountingRandom::default());
         let door = Door::new(store, Arc::clone(&random) as _);
         let gate = Arc::new(Gate { arrived: Semaphore::new(0), open: Semaphore::new(0) });
@@ -192,6 +203,12 @@ impl Bank {
 
     pub(crate) async fn count(&self, sql: &'static str) -> i64 {
         self.door.store().query(Query::new("count", sql, vec![])).await.unwrap()[0].int(0).unwrap()
+    }
+
+    /// Runs SQL past all rules.
+    pub(crate) async fn force(&self, sql: &'static str) {
+        let write = Write::any("force", sql, vec![]);
+        self.door.maintain("force", vec![], move |_, _| Ok((vec![write.clone()], ()))).await.unwrap();
     }
 
     pub(crate) async fn effects(&self) -> i64 {
