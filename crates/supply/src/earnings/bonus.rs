@@ -3,7 +3,7 @@
 use door::{Failure, Steps};
 use kernel::Time;
 use kernel::money::Money;
-use ledger::{ids, posting};
+use ledger::{Account, ids, posting};
 use serde::Serialize;
 use serde_json::json;
 use store::{Error, Query, Row, values};
@@ -57,6 +57,11 @@ pub(super) fn given(amount: Money, description: &str) -> Result<(), Refusal> {
     ])
 }
 
+/// Whether a balance can take it in: otherwise it would be an alarm and not a refusal.
+pub(super) fn fits(balance: Money, amount: Money) -> Result<(), Refusal> {
+    balance.plus(amount).map(|_| ()).map_err(|_| fields::refused("amount", "too_large"))
+}
+
 impl Action for Bonus {
     type Prepared = ();
     type State = State;
@@ -96,6 +101,7 @@ impl Action for Bonus {
             return Err(Refusal::of(Code::ComCurrency).into());
         }
         let (id, owner) = (state.next, ids::Supplier(supplier.user_id));
+        fits(state.books.balance(Account::pending(owner), supplier.currency)?, self.amount)?;
         let mut books = state.books.clone();
         let journal = posting::bonus(ids::Earning(id), owner, self.amount)?;
         let available_at = at.plus(context.house.policy.earnings_hold);

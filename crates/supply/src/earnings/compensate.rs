@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::json;
 use store::{Error, Query, Row, Value, values};
 
-use super::bonus::given;
+use super::bonus::{fits, given};
 use super::insert::{NewEarning, Origin, insert};
 use crate::action::{Action, Change, Context, Refusal, Stop};
 use crate::books::{self, Books};
@@ -114,9 +114,10 @@ impl Action for Compensate {
         }
         given(self.amount, &self.description)?;
         let (_, owner, account) = self.owner();
-        if state.books.balance(account, self.amount.currency()).is_err() {
+        let Ok(balance) = state.books.balance(account, self.amount.currency()) else {
             return Err(Refusal::of(Code::ComCurrency).into());
-        }
+        };
+        fits(balance, self.amount)?;
         let mut books = state.books.clone();
         let journal = posting::compensate(ids::Compensation(state.fact), self.to, self.amount)?;
         let earning = matches!(self.to, Beneficiary::Supplier(_)).then_some(state.earning);

@@ -17,6 +17,9 @@ use crate::code::Code;
 use crate::exact::{Exact, Stamp};
 use crate::rows::{Order, Package, PackageStatus, Reader};
 
+/// The account is locked before its package, as everywhere: the order's row refers to both.
+const ACCOUNT: &str = "select a.id from supply_accounts a
+where a.id = (select p.supply_account_id from supply_packages p where p.id = $1) {for_update}";
 /// Currencies that the buyer has a prepaid balance in.
 const BUYER: &str = "select b.currency_code from iam_users u
 join billing_accounts b on b.owner_type = 'buyer' and b.owner_id = u.id
@@ -154,6 +157,7 @@ impl Action for Create {
         let package =
             format!("select {} from supply_packages p where p.id = $1 {{for_update}}", Package::COLUMNS);
         vec![
+            Query::new("order.account", ACCOUNT, values![self.package_id]),
             Query::new("order.package", package, values![self.package_id]),
             Query::new("order.buyer", BUYER, values![self.buyer_id, context.caller.tenant_id]),
             Query::new("order.next", NEXT, vec![]),
@@ -161,7 +165,7 @@ impl Action for Create {
     }
 
     fn read(&self, _: &Context, rows: &[Vec<Row>]) -> Result<State, Error> {
-        let [package, currencies, next] = rows else { return Err(damaged()) };
+        let [_, package, currencies, next] = rows else { return Err(damaged()) };
         Ok(State {
             package: package.first().map(Package::read).transpose()?,
             currencies: currencies.iter().map(|row| Reader::new(row).currency()).collect::<Result<_, _>>()?,

@@ -34,7 +34,9 @@ impl Due {
         Ok(Self { tenant_id: reader.int()?, id: reader.int()? })
     }
 
-    /// The system as the caller of what is due, under a key that names the fact: `release:17`.
+    /// The system as the caller of what is due, under a key that names the fact: `release:17`. The state alone
+    /// sees to it that a fact happens once; where a record is kept too, its life is to be short, since a refusal
+    /// that was early (clocks differ) is replayed until it ends.
     #[must_use]
     pub fn caller(self, fact: &str) -> Caller {
         Caller::system(self.tenant_id, &format!("{fact}:{}", self.id))

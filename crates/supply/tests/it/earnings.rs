@@ -90,4 +90,8 @@ async fn what_is_given_is_above_zero_in_the_right_currency_and_to_somebody() {
     }
     let posted = market.count("select count(*) from billing_journals", vec![]).await;
     assert_eq!(posted, 0);
+    let most = Money::from_count(i64::MAX, Currency::CNY);
+    let all = Bonus { amount: most, ..bonus("1") };
+    assert_eq!(market.administer(SUPPLIER_TENANT, all.clone()).await.code, 201);
+    assert_eq!(market.administer(SUPPLIER_TENANT, all).await.error(), "SUP_COM_4001", "no alarm");
 }

@@ -215,8 +215,8 @@ const ESCROW: &str = "select count(*) from billing_accounts a join supply_orders
 const RESERVED: &str = "select count(*) from supply_packages p where p.reserved_quota <> (select coalesce(sum(o.quota_amount), 0) from supply_orders o where o.supply_package_id = p.id and o.status = 'pending')";
 const SOLD: &str = "select count(*) from supply_packages p where p.sold_quota <> (select coalesce(sum(case o.status when 'refunded' then o.used_quota else o.quota_amount end), 0)
   from supply_orders o where o.supply_package_id = p.id and o.paid_at is not null)";
-const COMMITTED: &str = "select count(*) from supply_accounts a where a.frozen_quota <> (select coalesce(sum(p.available_quota + p.reserved_quota), 0)
-  from supply_packages p where p.supply_account_id = a.id and p.status in ('active', 'paused', 'sold_out'))";
+const COMMITTED: &str = "select count(*) from supply_accounts a where a.frozen_quota <> (select coalesce(sum(case p.status when 'expired' then p.reserved_quota else p.available_quota + p.reserved_quota end), 0)
+  from supply_packages p where p.supply_account_id = a.id and p.status <> 'draft')";
 const TOTALS: &str = "select count(*) from supply_orders o where o.platform_fee + o.supplier_earnings <> (select coalesce(sum(r.total_cost), 0) from supply_usage_records r where r.order_id = o.id)";
 
 #[tokio::test]
@@ -346,6 +346,27 @@ async fn calls_of_one_order_side_by_side_are_all_billed() {
     let counted = "select count(*) from supply_accounts where total_requests = 4 and total_tokens = 120 and success_rate = $1";
     assert_eq!(market.count(counted, vec![Value::Money(100_000_000)]).await, 1);
     market.sound("side by side").await;
+}
+
+#[tokio::test]
+async fn orders_payments_and_calls_of_one_package_wait_for_each_other() {
+    let market = trading().await;
+    market.top_up("20000").await;
+    let order = market.order(1_000_000).await;
+    let create = Create { buyer_id: BUYER, package_id: 17, quota_count: 1_000_000_000 };
+    let pending = market.buy(create).await.body["data"]["order_id"].as_i64().unwrap();
+    let buyer = || market.caller(BUYER_TENANT, BUYER, "");
+    let gateway = || Caller { capacity: Capacity::System, ..buyer() };
+    let usage = |id: &str| market.submission(gateway(), call(&market, order, id, (10, 20)), WAIT);
+    let (a, b, c, d, e) = tokio::join!(
+        market.door.submit(usage("a")),
+        market.other.submit(market.submission(buyer(), create, WAIT)),
+        market.door.submit(market.submission(buyer(), Pay { order_id: pending }, WAIT)),
+        market.other.submit(usage("b")),
+        market.door.submit(market.submission(buyer(), create, WAIT))
+    );
+    assert_eq!([a, b, c, d, e].map(|answer| told(answer).code), [200, 201, 200, 200, 201]);
+    market.sound("all of them").await;
 }
 
 #[tokio::test]

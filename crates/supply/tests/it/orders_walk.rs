@@ -9,6 +9,7 @@ use ledger::{Account, ids};
 use store::{Query, Value, values};
 use supply::earnings::{Bonus, Compensate};
 use supply::orders::{Cancel, Cause, Close, Create, Ending, Pay, Refund};
+use supply::packages::{Due as PackageDue, Expire, Restock, SellOut, Turn};
 use supply::platform::{orders_to_close, orders_to_time_out};
 use testkit::Seeded;
 
@@ -66,6 +67,30 @@ impl Walk {
     async fn time_passes(&mut self) {
         let halves = self.chance.below(60) + 1;
         self.market.clock.advance(Duration::from_secs(halves * 1800));
+        // Now and then the packages' turn comes before that of their orders.
+        if self.chance.chance(50) {
+            self.packages().await;
+        }
+        self.orders().await;
+        self.packages().await;
+    }
+
+    async fn packages(&self) {
+        for turn in [Turn::Expire, Turn::SellOut, Turn::Restock] {
+            let (store, now) = (self.market.door.store(), self.market.now());
+            for due in PackageDue::list(store, turn, now, 100).await.unwrap() {
+                let (caller, package_id) = (due.caller(), due.package_id);
+                let told = match turn {
+                    Turn::Expire => self.market.run_as(caller, Expire { package_id }).await,
+                    Turn::SellOut => self.market.run_as(caller, SellOut { package_id }).await,
+                    Turn::Restock => self.market.run_as(caller, Restock { package_id }).await,
+                };
+                assert_eq!(told.code, 200, "{told:?}");
+            }
+        }
+    }
+
+    async fn orders(&self) {
         self.market.release_due().await;
         for due in self.market.due(orders_to_time_out(self.market.now(), 100, &self.market.house)).await {
             let time_out = Cancel { order_id: due.id, cause: Cause::Timeout };
@@ -96,8 +121,8 @@ impl Walk {
                 let order_id = self.any("'pending', 'using'").await;
                 ("cancel", self.market.buy(Cancel { order_id, cause: Cause::Buyer }).await)
             }
-            35..79 => ("use", self.use_some().await),
-            79..82 => ("refund", self.refund().await),
+            35..76 => ("use", self.use_some().await),
+            76..82 => ("refund", self.refund().await),
             82..84 => {
                 let bonus = Bonus { amount: self.amount(5_000_000), description: description() };
                 ("bonus", self.market.administer(SUPPLIER_TENANT, bonus).await)
@@ -140,7 +165,16 @@ async fn walk(seed: u64) {
             vec![],
         )
         .await;
-    assert!(calls > 40 && ended > 2, "the walk goes somewhere: {calls} calls, {ended} orders");
+    // In the end everything is over, and nothing is left in between.
+    walk.market.clock.advance(Duration::from_secs(60 * 24 * 3600));
+    walk.packages().await;
+    walk.market.sound(&format!("the package's end, seed {seed}")).await;
+    walk.orders().await;
+    walk.market.sound(&format!("the end, seed {seed}")).await;
+    let between = "select count(*) from billing_accounts where account_code in ('order_escrow', 'supplier_pending') and balance <> 0";
+    assert_eq!(walk.market.count(between, vec![]).await, 0);
+    assert_eq!(walk.market.sum("select frozen_quota from supply_accounts where id = 5", vec![]).await, 0);
+    assert!(calls > 40 && ended > 0, "the walk goes somewhere: {calls} calls, {ended} orders");
 }
 
 #[tokio::test]
