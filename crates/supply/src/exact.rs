@@ -18,6 +18,15 @@ impl Exact {
     pub fn text(&self) -> &str {
         &self.0
     }
+
+    /// How many of a hundred `part` of `whole` is, rounded half up to two decimals; 0 of nothing.
+    #[must_use]
+    pub fn percent(part: u64, whole: u64) -> Self {
+        let (part, whole) = (u128::from(part), u128::from(whole));
+        let hundredths = (part * 20_000 + whole).checked_div(2 * whole).unwrap_or(0);
+        let text = format!("{}.{:02}", hundredths / 100, hundredths % 100);
+        Self(text.trim_end_matches('0').trim_end_matches('.').to_owned())
+    }
 }
 
 impl From<Money> for Exact {
@@ -191,6 +200,15 @@ mod tests {
             r#"{"available_amount":9999999999.99999999,"price":0.1,"unmet":["tos","risk"],"retryable":false}"#
         );
         assert_eq!(details.plain()["available_amount"], "9999999999.99999999");
+    }
+
+    #[test]
+    fn a_percentage_is_rounded_half_up_and_nothing_of_nothing_is_none() {
+        let percent = |part, whole| Exact::percent(part, whole).text().to_owned();
+        assert_eq!(
+            [percent(0, 0), percent(0, 7), percent(7, 7), percent(1, 2), percent(2, 3), percent(1, 800)],
+            ["0", "0", "100", "50", "66.67", "0.13"]
+        );
     }
 
     #[test]

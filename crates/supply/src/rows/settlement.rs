@@ -87,7 +87,14 @@ impl Settlement {
     /// # Errors
     /// A damaged row.
     pub fn read(row: &Row) -> Result<Self, Error> {
-        let mut reader = Reader::new(row);
+        Self::next(&mut Reader::new(row))
+    }
+
+    /// Reads [`Settlement::COLUMNS`] where others stand after them.
+    ///
+    /// # Errors
+    /// A damaged row.
+    pub fn next(reader: &mut Reader<'_>) -> Result<Self, Error> {
         let (id, settlement_no) = (reader.int()?, reader.text()?.to_owned());
         let (tenant_id, user_id) = (reader.int()?, reader.int()?);
         let status = SettlementStatus::read(reader.text()?)?;

@@ -4,8 +4,6 @@
 use kernel::Time;
 use store::{Write, values};
 
-use crate::rows::Settlement;
-
 /// Counts on from the last one, as long as the payout is on its way.
 const NEXT: &str = "insert into supply_payout_attempts (settlement_id, attempt, tenant_id, payout_ref, created_at)
 select t.id, (select coalesce(max(p.attempt), 0) + 1 from supply_payout_attempts p where p.settlement_id = t.id),
@@ -38,8 +36,8 @@ impl Result {
 
 /// One more attempt of a settlement that is processing by then.
 #[must_use]
-pub fn next(settlement: &Settlement, at: Time) -> Write {
-    Write::one("payout.attempt", NEXT, values![at, settlement.id])
+pub fn next(settlement_id: i64, at: Time) -> Write {
+    Write::one("payout.attempt", NEXT, values![at, settlement_id])
 }
 
 /// The end of the attempt that is on its way, if one is. `raw_code` is the channel's, redacted, at most 64

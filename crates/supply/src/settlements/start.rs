@@ -51,7 +51,7 @@ impl Step for Start {
             update: START,
             own: values![at],
             posting: None,
-            more: vec![attempts::next(settlement, at)],
+            more: vec![attempts::next(settlement.id, at)],
             payment_transaction_id: None,
         })
     }

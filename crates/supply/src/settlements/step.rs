@@ -109,6 +109,15 @@ pub(super) fn object(id: i64) -> Object {
     Object::row(Settlement::KIND, id)
 }
 
+/// The settlement `id` of a tenant.
+pub(super) fn found(id: i64, tenant_id: i64) -> Query {
+    let sql = format!(
+        "select {} from supply_settlements t where t.id = $1 and t.tenant_id = $2",
+        Settlement::COLUMNS
+    );
+    Query::new("settlement.found", sql, values![id, tenant_id])
+}
+
 /// 409 `SUP_SET_4094`, with the state that was seen.
 pub(super) fn state_conflict(settlement: &Settlement) -> Refusal {
     Refusal::of(Code::SetState).with("status", settlement.status.as_str())
@@ -142,13 +151,9 @@ impl<S: Step> Action for S {
 
     fn load(&self, context: &Context, (): &()) -> Vec<Query> {
         let tenant = context.caller.tenant_id;
-        let found = format!(
-            "select {} from supply_settlements t where t.id = $1 and t.tenant_id = $2",
-            Settlement::COLUMNS
-        );
         vec![
             books::of_supplier(tenant),
-            Query::new("settlement.found", found, values![self.settlement_id(), tenant]),
+            found(self.settlement_id(), tenant),
             Query::new("settlement.supplier", Supplier::OF_TENANT, values![tenant]),
         ]
     }

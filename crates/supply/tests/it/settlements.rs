@@ -3,4 +3,7 @@
 mod desk;
 mod payouts;
 mod races;
+mod reading;
+mod reconciling;
+mod scheduled;
 mod withdrawals;

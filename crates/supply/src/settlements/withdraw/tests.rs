@@ -233,14 +233,17 @@ fn what_is_no_amount_above_zero_with_two_decimals_is_refused() {
         &long,
     ] {
         let refused = refusal(decided(&asked(text), &good()));
-        assert_eq!(refused.code, Code::SetAmount, "{:.20}", text);
+        assert_eq!(refused.code, Code::SetAmount, "{text:.20}");
         assert!(refused.details.get("rule").is_some());
     }
 }
 
+/// A refusal, and what puts its cause right.
+type Step = (Code, fn(&mut State));
+
 #[test]
 fn every_rule_comes_before_those_that_are_asked_later() {
-    let steps: [(Code, fn(&mut State)); 7] = [
+    let steps: [Step; 7] = [
         (Code::SetBlocked, |state| state.supplier.as_mut().unwrap().open_risk_cases = 0),
         (Code::ComCurrency, |state| state.supplier.as_mut().unwrap().currency = Currency::CNY),
         (Code::SetOpen, |state| state.standing.open = None),

@@ -92,6 +92,11 @@ impl Market {
         ]
     }
 
+    /// Nothing is off, by section 11.5.
+    pub(super) async fn reconciled(&self) {
+        assert_eq!(supply::settlements::reconcile(self.door.store()).await.unwrap(), []);
+    }
+
     pub(super) async fn rows(&self, table: &str) -> i64 {
         self.count(&format!("select count(*) from {table}"), Vec::<Value>::new()).await
     }

@@ -52,6 +52,7 @@ async fn the_worked_example_as_far_as_settlements_go() {
     let parts = "select count(*) from supply_earnings where withdrawn_amount = $1 and frozen_amount = 0 and status = 'available'";
     assert_eq!(market.count(parts, vec![store::Value::Money(5_000_000_000)]).await, 1);
     assert_eq!(market.withdraw("key-0000000000009", "4.43").await.error(), "SUP_SET_4005");
+    market.reconciled().await;
 }
 
 #[tokio::test]
@@ -109,6 +110,7 @@ async fn every_step_from_every_state() {
     ] {
         assert_eq!(told.error(), "SUP_SET_4094");
     }
+    market.reconciled().await;
     assert_eq!(market.step(Start { settlement_id: 999 }).await.error(), "SUP_SET_4041");
     for (event, count) in [("payout_start", 1), ("payout", 1), ("payout_return", 1), ("risk_reject", 1)] {
         assert_eq!(market.announced(&format!("supply.settlement.{event}.succeeded")).await, count, "{event}");
@@ -181,4 +183,5 @@ async fn cycles_of_asking_and_taking_back_move_nothing_for_good() {
     let whole =
         "select count(*) from supply_earnings where available_amount = amount and status = 'available'";
     assert_eq!(market.count(whole, vec![]).await, 2);
+    market.reconciled().await;
 }

@@ -41,6 +41,7 @@ async fn of_ten_withdrawals_at_once_one_is_granted() {
     assert_eq!(market.rows("supply_settlements").await, 1);
     assert_eq!(market.audited("supply.settlement.withdraw.create", "SUP_SET_4091").await, 9);
     assert_eq!(market.announced("supply.settlement.withdraw.succeeded").await, 1);
+    market.reconciled().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -112,4 +113,5 @@ async fn of_a_cancellation_and_a_start_one_wins_a_hundred_times() {
     }
     assert_eq!(market.announced("supply.settlement.cancel.succeeded").await, cancelled);
     assert_eq!(market.audited("invariant_violation", "SUP_SET_4092").await, 100 - cancelled);
+    market.reconciled().await;
 }
