@@ -6,7 +6,7 @@
 //! concrete path that a key belongs to), [`canonical`] (a JSON body, read strictly and without floats) with
 //! [`number`], [`fields`] (exact fields out of it, all faults at once), [`fingerprint`] (what makes two
 //! requests the same), [`code`](mod@code) (the codes of the protocol and their texts), [`rejection`] (a
-//! request that never reaches the door), [`answer`] (the table of answers, in two profiles), [`look_up`] (an
+//! request that never reaches the door), [`answer`] (the table of answers, in two profiles), [`look_up`](mod@look_up) (an
 //! operation by its key), [`call`] and [`layer`] (all of it around a handler).
 //!
 //! Sections are those of the supply specification (protocol of critical writes). Not here: who calls and what

@@ -8,6 +8,8 @@ mod bank;
 #[cfg(test)]
 mod canonical;
 #[cfg(test)]
+mod failures;
+#[cfg(test)]
 mod fields;
 #[cfg(test)]
 mod headers;
