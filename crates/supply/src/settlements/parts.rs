@@ -82,7 +82,15 @@ pub(super) fn balanced(settlement_id: i64) -> Write {
 
 /// What a raised check of a posting means: INV-SET-003, whoever was there.
 pub(super) fn unbalanced(write: &'static str, settlement: Option<&Settlement>) -> Option<Refusal> {
-    if !matches!(write, "settlement.balanced" | "settlement.parts" | "books.journal" | "books.balance") {
+    const POSTED: [&str; 6] = [
+        "settlement.items",
+        "settlement.last",
+        "settlement.parts",
+        "settlement.balanced",
+        "books.journal",
+        "books.balance",
+    ];
+    if !POSTED.contains(&write) {
         return None;
     }
     let refusal = Refusal::broken(Invariant::Set003);

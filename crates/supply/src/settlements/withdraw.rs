@@ -14,7 +14,7 @@ use store::{Error, Query, Row};
 
 use crate::action::{Action, Change, Context, Event, Refusal, Stop};
 use crate::caller::Object;
-use crate::code::{Code, Invariant};
+use crate::code::Code;
 use crate::exact::{Exact, Stamp};
 use crate::house::House;
 use crate::policy::Policy;
@@ -218,7 +218,6 @@ impl Action for Withdraw {
             // Either of the indexes on open settlements.
             "settlement.insert" => Refusal::of(Code::SetOpen),
             "settlement.code" => Refusal::of(Code::SetCode),
-            "settlement.last" => Refusal::broken(Invariant::Set003),
             _ => parts::unbalanced(write, None)?,
         };
         Some(state.seen(refusal))

@@ -14,6 +14,7 @@ use super::*;
 use crate::action::Action;
 use crate::books::Books;
 use crate::caller::Capacity;
+use crate::code::Invariant;
 use crate::fixtures::{NOW, PRINCIPAL, TENANT, context, context_in, house};
 use crate::rows::{Supplier, SupplierStatus};
 

@@ -177,8 +177,11 @@ async fn cycles_of_asking_and_taking_back_move_nothing_for_good() {
     for n in 0..8 {
         let amount = if n % 2 == 0 { "40" } else { "65" };
         let id = market.granted(&format!("key-withdraw-000{n}"), amount).await;
-        let told = market.run(&format!("key-cancel-00000{n}"), Cancel { settlement_id: id }).await;
+        let key = format!("key-cancel-00000{n}");
+        let told = market.run(&key, Cancel { settlement_id: id }).await;
         assert_eq!((told.code, market.purse().await), (200, purse("6500", "0")));
+        let again = market.run(&key, Cancel { settlement_id: id }).await;
+        assert_eq!((again.code, again.replayed, &again.body), (200, true, &told.body));
     }
     let whole =
         "select count(*) from supply_earnings where available_amount = amount and status = 'available'";

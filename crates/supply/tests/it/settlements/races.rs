@@ -6,7 +6,7 @@ use std::time::Duration;
 use supply::settlements::{Cancel, Start};
 
 use super::desk::{asks, funded, purse};
-use crate::market::{Market, Told, told};
+use crate::market::{Market, OPERATOR, SUPPLIER, SUPPLIER_TENANT, Told, told};
 
 const WAIT: Duration = Duration::from_secs(30);
 
@@ -53,6 +53,23 @@ async fn twenty_of_one_key_at_once_are_one_withdrawal() {
     assert_eq!(all.iter().filter(|told| !told.replayed).count(), 1);
     assert_eq!(market.purse().await, purse("9000", "1000"));
     assert_eq!(market.rows("supply_settlements").await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_operators_of_one_supplier_have_one_withdrawal_between_them() {
+    // the same key of two operators is two keys, and one supplier all the same.
+    let market = funded(100).await;
+    let code = market.code().await;
+    let asked = |operator| {
+        let caller = market.caller(SUPPLIER_TENANT, operator, "key-0000000000001");
+        market.submission(caller, asks("10", &code), WAIT)
+    };
+    let (one, two) = tokio::join!(market.door.submit(asked(OPERATOR)), market.other.submit(asked(SUPPLIER)));
+    let (one, two) = (told(one), told(two));
+    let mut codes = [(one.code, one.error()), (two.code, two.error())];
+    codes.sort_unstable();
+    assert_eq!(codes, [(201, ""), (409, "SUP_SET_4091")]);
+    assert_eq!(market.purse().await, purse("9000", "1000"));
 }
 
 #[tokio::test]

@@ -1,12 +1,16 @@
 //! The full check of section 11.5: silent when all is well, and each way of being off is found.
 
+use std::time::Duration;
+
+use kernel::money::{Currency, Money};
 use ledger::check::Rule;
 use store::{Value, Write, values};
 use supply::Caller;
-use supply::settlements::{Complete, Start, Unbalanced, reconcile};
+use supply::settlements::{Cancel, Complete, Fail, Reject, Return, Start, Unbalanced, reconcile};
+use testkit::Seeded;
 
 use super::desk::funded;
-use crate::market::{Market, SUPPLIER, SUPPLIER_TENANT};
+use crate::market::{Market, SUPPLIER, SUPPLIER_TENANT, Told};
 
 const STRAY: Value = Value::Money(1_000_000);
 
@@ -99,4 +103,43 @@ async fn what_is_found_is_an_invariant_violation_and_an_alert() {
     assert_eq!(market.announced("supply.alert.raise.succeeded").await, 2);
     let about = "select count(*) from audit_events where rule_code = 'INV-SET-003' and object_type = 'supply_settlement' and object_id = $1";
     assert_eq!(market.count(about, values![second.to_string()]).await, 2);
+}
+
+/// One step of a walk, by chance; on the settlement that was asked for last.
+async fn stepped(market: &Market, chance: &mut Seeded, n: u64, last: &mut i64) -> Told {
+    let settlement_id = *last;
+    match chance.below(8) {
+        0 | 1 => {
+            let amount = format!("{}.{:02}", 10 + chance.below(60), chance.below(100));
+            let told = market.withdraw(&format!("key-walk-{n:08}"), &amount).await;
+            *last = told.body["data"]["settlement_id"].as_i64().unwrap_or(settlement_id);
+            told
+        }
+        2 => market.run("", Cancel { settlement_id }).await,
+        3 | 4 => market.step(Start { settlement_id }).await,
+        5 => market.step(Complete { settlement_id, payment_transaction_id: format!("T-{n}") }).await,
+        6 => market.step(Fail { settlement_id, failure_code: "closed".into() }).await,
+        _ if chance.chance(50) => market.step(Return { settlement_id }).await,
+        _ => market.step(Reject { settlement_id, reason: "for the walk".into() }).await,
+    }
+}
+
+#[tokio::test]
+async fn nothing_comes_apart_on_a_walk_of_steps() {
+    for seed in 1..=2 {
+        let market = funded(40).await;
+        for earning in 2..8 {
+            market.fund_exactly(earning, Money::from_count(1_234_567_891, Currency::CNY)).await;
+        }
+        let (mut chance, mut last, mut done) = (Seeded::new(seed), 0, 0);
+        for n in 0..80 {
+            let told = stepped(&market, &mut chance, n, &mut last).await;
+            assert!(told.code < 500, "step {n} of seed {seed}: {told:?}");
+            done += u32::from(told.code < 300);
+            market.clock.advance(Duration::from_secs(60));
+            let found = reconcile(market.door.store()).await.unwrap();
+            assert_eq!(found, [], "step {n} of seed {seed}: {told:?}");
+        }
+        assert!(done > 10, "the walk goes somewhere: {done} steps");
+    }
 }
