@@ -241,6 +241,12 @@ pub struct Event {
 }
 
 impl Event {
+    /// The outbox row that tells it, for whoever has no command: the edge's alerts.
+    #[must_use]
+    pub fn told(self, context: &Context, at: Time) -> OutboxRow {
+        self.row(context, at)
+    }
+
     pub(crate) fn row(self, context: &Context, at: Time) -> OutboxRow {
         let Self { name, object, version, before, after } = self;
         let caller = &context.caller;

@@ -5,7 +5,7 @@
 //! Modules in reading order: [`caller`] (who acts), [`code`] (what is refused with), [`exact`] (JSON that goes
 //! out), [`policy`] (the numbers of section 23), [`keys`] (what is secret), [`house`] (what commands share),
 //! [`action`] (the form of a command), [`record`] (idempotency keys), [`rows`] (what the tables say), [`books`] (postings as rows),
-//! [`alert`]; then the commands: [`accounts`], [`packages`], [`orders`], [`earnings`], [`settlements`],
+//! [`alert`], [`audit`] (as it is shown); then the commands: [`accounts`], [`packages`], [`orders`], [`earnings`], [`settlements`],
 //! [`platform`], [`tokens`].
 //!
 //! Not here: HTTP, tokens, scopes (crates `web`, `auth`), encryption (`custody`), double entry (`ledger`).
@@ -13,6 +13,7 @@
 pub mod accounts;
 pub mod action;
 pub mod alert;
+pub mod audit;
 pub mod books;
 pub mod caller;
 pub mod code;
@@ -27,6 +28,7 @@ pub mod policy;
 pub mod record;
 pub mod rows;
 pub mod settlements;
+pub mod tenants;
 pub mod tokens;
 
 #[cfg(test)]

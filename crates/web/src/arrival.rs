@@ -40,6 +40,11 @@ impl Arrived {
     }
 }
 
+/// The id of a request that has passed the outermost layer.
+pub(crate) fn of(request: &axum::extract::Request) -> String {
+    request.extensions().get::<Arrived>().map(|arrived| arrived.request_id.clone()).unwrap_or_default()
+}
+
 /// Makes ids for requests that bring none: a random beginning, drawn once, and a count.
 #[derive(Debug)]
 pub(crate) struct Ids {

@@ -30,6 +30,7 @@ use crate::codes::INTERNAL_ERROR;
 use crate::health::{Check, Readiness};
 use crate::meters::{self, Meters};
 use crate::problem::Problem;
+use crate::supply::{Supply, query_key};
 use crate::token::Tokens;
 
 /// What the router needs. Cheap parts are shared.
@@ -52,6 +53,8 @@ pub struct State {
     pub announcements: Announcements,
     /// Makes `processed.jsonl` anew; without it the route answers 404.
     pub rebuild: Option<Rebuild>,
+    /// The supply API, where it is switched on.
+    pub supply: Option<Arc<Supply>>,
 }
 
 /// Sizes and times of requests.
@@ -94,6 +97,7 @@ pub(crate) struct Edge {
     pub(crate) checks: Vec<Check>,
     pub(crate) announcements: Announcements,
     pub(crate) rebuild: Option<Rebuild>,
+    supply: Option<Arc<Supply>>,
     trusted_proxies: Vec<IpNet>,
     ids: Ids,
     meters: Meters,
@@ -112,6 +116,7 @@ impl Edge {
             checks: state.checks,
             announcements: state.announcements,
             rebuild: state.rebuild,
+            supply: state.supply,
             trusted_proxies: state.trusted_proxies,
             ids,
             meters: Meters::new(),
@@ -141,7 +146,7 @@ pub(crate) struct Around<S> {
 
 impl<S> Service<Request> for Around<S>
 where
-    S: Service<Request, Response = Response, Error = Infallible>,
+    S: Service<Request, Response = Response, Error = Infallible> + Clone + Send + 'static,
     S::Future: Send + 'static,
 {
     type Response = Response;
@@ -163,8 +168,24 @@ where
         // What is logged on the way has the ids of its request.
         let span = tracing::info_span!("request", request_id, trace_id);
         request.extensions_mut().insert(Arrived { request_id: request_id.clone(), trace_id, client });
-        let answer = AssertUnwindSafe(self.inner.call(request)).catch_unwind().instrument(span);
+        // The one that was found ready goes with the request, a fresh one stays.
+        let fresh = self.inner.clone();
+        let mut inner = std::mem::replace(&mut self.inner, fresh);
+        let target = edge.supply.is_some().then(|| query_key::target(&request));
         Box::pin(async move {
+            // Credentials in the URL are refused on every path, before anything else (supply specification,
+            // section 14).
+            let refused = match (&edge.supply, target) {
+                (Some(supply), Some(target)) => query_key::refused(supply, target, &request_id).await,
+                _ => None,
+            };
+            let answer = async move {
+                match refused {
+                    Some(response) => Ok(response),
+                    None => inner.call(request).await,
+                }
+            };
+            let answer = AssertUnwindSafe(answer).catch_unwind().instrument(span);
             let mut response = match answer.await {
                 Ok(Ok(response)) => response,
                 Ok(Err(never)) => match never {},
@@ -173,7 +194,8 @@ where
             Problem::write_out(&mut response, &request_id);
             let headers = response.headers_mut();
             headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-            if let Ok(id) = HeaderValue::try_from(request_id) {
+            // The supply API has ids of its own form, in body and header.
+            if let (false, Ok(id)) = (headers.contains_key(REQUEST_ID), HeaderValue::try_from(request_id)) {
                 headers.insert(HeaderName::from_static(REQUEST_ID), id);
             }
             if let Some(echo) = echo {

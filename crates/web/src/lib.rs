@@ -3,8 +3,8 @@
 //!
 //! Modules in reading order: [`codes`] (every error there is), [`problem`] (how an error is written),
 //! `arrival` (request id, trace, client), `edge` (what stands around every handler), `webhook`, `delivery`,
-//! [`token`] and `operator` (who may order what), `admin`, `announcements`, [`health`], `meters`,
-//! [`mod@serve`], `stall` and [`tls`] (sockets).
+//! [`token`] and `operator` (who may order what), `admin`, `announcements`, [`supply`] (the supply API),
+//! [`health`], `meters`, [`mod@serve`], `stall` and [`tls`] (sockets).
 //!
 //! [`router`] depends on no socket: the command line calls it in its own process.
 //!
@@ -26,11 +26,14 @@ mod edge;
 mod meters;
 mod operator;
 mod stall;
+pub mod supply;
 mod webhook;
 
 use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::Request;
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 
 pub use admin::{NEXT_AFTER, Rebuild};
@@ -46,8 +49,9 @@ use crate::problem::Problem;
 /// All routes. Works with or without a connection: where an
 /// [`axum::extract::ConnectInfo`]`<SocketAddr>` is in the request, it is the peer.
 pub fn router(state: State) -> Router {
+    let supply = state.supply.clone();
     let edge = Arc::new(Edge::new(state));
-    Router::new()
+    let routes = Router::new()
         .route("/webhooks/{source}", post(webhook::receive))
         .route("/d/{file}", get(delivery::fetch))
         .route("/.well-known/onceseal/keys.json", get(delivery::keys))
@@ -55,10 +59,26 @@ pub fn router(state: State) -> Router {
         .route("/readyz", get(health::ready))
         .route("/metrics", get(health::metrics))
         .nest("/api/v1/certify", orders())
-        .method_not_allowed_fallback(async || Problem::new(METHOD_NOT_ALLOWED))
-        .fallback(async || Problem::new(ROUTE_UNKNOWN))
-        .layer(AroundLayer(Arc::clone(&edge)))
-        .with_state(edge)
+        .with_state(Arc::clone(&edge));
+    let routes = match &supply {
+        Some(supply) => routes.merge(supply::routes(supply)),
+        None => routes,
+    };
+    routes
+        .method_not_allowed_fallback(async |request: Request| refused(&request, METHOD_NOT_ALLOWED))
+        .fallback(async |request: Request| refused(&request, ROUTE_UNKNOWN))
+        .layer(AroundLayer(edge))
+}
+
+/// What no route takes, in the shape that its path's API has.
+fn refused(request: &Request, code: codes::Code) -> Response {
+    if !supply::owns(request.uri().path()) {
+        return Problem::new(code).into_response();
+    }
+    let request_id = arrival::of(request);
+    let fixed =
+        if code == METHOD_NOT_ALLOWED { supply::envelope::METHOD } else { supply::envelope::ROUTE_UNKNOWN };
+    supply::envelope::plain(&request_id, fixed)
 }
 
 fn orders() -> Router<Arc<Edge>> {

@@ -88,6 +88,7 @@ impl Route {
             checks,
             announcements: Announcements { destinations: Vec::new(), nudge: None },
             rebuild: None,
+            supply: None,
         });
         Ok(Self { visa, clock, router, _folder: folder })
     }

@@ -10,6 +10,7 @@ mod rotate;
 mod state;
 mod suspend;
 mod verify;
+pub mod view;
 
 pub use activate::Activate;
 pub use checked::{Checked, Kind};

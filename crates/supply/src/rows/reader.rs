@@ -18,6 +18,12 @@ impl<'a> Reader<'a> {
         Self { row, next: 0 }
     }
 
+    /// At a later column.
+    #[must_use]
+    pub const fn after(row: &'a Row, columns: usize) -> Self {
+        Self { row, next: columns }
+    }
+
     const fn column(&mut self) -> usize {
         let column = self.next;
         self.next += 1;

@@ -86,3 +86,13 @@ impl Stored {
         if self.state == "active" && self.expires_at <= at { "expired" } else { &self.state }
     }
 }
+
+/// Tenant and fingerprint of a token, for whoever is to hear of its revocation.
+///
+/// # Errors
+/// The store's.
+pub async fn of(store: &store::Store, token_id: i64) -> Result<Option<(i64, kernel::Digest)>, Error> {
+    let sql = "select tenant_id, fingerprint from auth_tokens where id = $1 and user_id is not null";
+    let rows = store.query(store::Query::new("token.of", sql, store::values![token_id])).await?;
+    rows.first().map(|row| Ok((row.int(0)?, row.digest(1)?))).transpose()
+}

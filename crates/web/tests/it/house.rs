@@ -84,7 +84,7 @@ impl House {
         let folder = tempfile::tempdir().expect("a folder");
         let clock = Arc::new(MovableClock::at(NOW));
         let settings = testkit::postgres::settings(&folder.path().join("data"));
-        let chains = [store::migration::CORE, store::migration::CERTIFY];
+        let chains = [store::migration::CORE, store::migration::CERTIFY, store::migration::SUPPLY];
         let store = Store::open(&settings, &chains, clock.clone()).await.expect("a store");
         let door = Door::new(store, Arc::new(CountingRandom::default()));
         let shelf = Shelf::open(&folder.path().join("deliveries")).expect("a shelf");
@@ -111,6 +111,7 @@ impl House {
             checks,
             announcements: Announcements { destinations: vec!["log".into()], nudge: None },
             rebuild: None,
+            supply: None,
         };
         let router = web::router(change(state));
         Self { visa, clock, folder, router, token }

@@ -15,5 +15,6 @@ mod operators;
 mod pages;
 mod sockets;
 mod stopping;
+mod supply;
 mod tls;
 mod twins;

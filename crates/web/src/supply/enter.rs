@@ -1,0 +1,204 @@
+//! What stands around every handler of the supply API: who calls, how often, whether they may, and at the way out
+//! that nothing leaves that looks like a credential.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use auth::{Need, Principal};
+use axum::body::{Body, to_bytes};
+use axum::extract::{FromRequestParts, MatchedPath, Request, State};
+use axum::http::header::{AUTHORIZATION, HeaderName, HeaderValue, USER_AGENT};
+use axum::http::request::Parts;
+use axum::middleware::Next;
+use axum::response::Response;
+use axum::routing::MethodRouter;
+use guard::Verdict;
+use onceseal_http::headers::{self, Asked};
+use serde_json::Value as Json;
+use supply::{Caller, Capacity, Object};
+
+use super::act::{self, Submitted};
+use super::envelope::{self, Fixed, TOO_MANY, WITHHELD};
+use super::rate::Kind;
+use super::{Shared, Supply};
+use crate::arrival::Arrived;
+
+/// Largest answer of this API: 200 items of a list.
+const ANSWER_MAX: usize = 4 * 1024 * 1024;
+/// Longest user agent that is kept (section 16.1).
+const AGENT_MAX: usize = 256;
+
+/// What a route asks of its callers.
+#[derive(Clone, Copy)]
+pub(super) struct Gate {
+    pub(super) need: Need,
+    pub(super) kind: Kind,
+    /// What the protocol asks of its headers; `None` for reads.
+    pub(super) keys: Option<onceseal_http::Need>,
+}
+
+impl Gate {
+    /// A read.
+    pub(super) const fn read(scope: &'static str) -> Self {
+        Self { need: Need::read(scope), kind: Kind::Call, keys: None }
+    }
+
+    /// A write whose key is optional.
+    pub(super) const fn write(need: Need) -> Self {
+        Self { need, kind: Kind::Call, keys: Some(onceseal_http::Need::Optional) }
+    }
+
+    /// One of the five critical writes.
+    pub(super) const fn critical(need: Need) -> Self {
+        Self { need, kind: Kind::Call, keys: Some(onceseal_http::Need::Required) }
+    }
+
+    /// Puts it around a route.
+    pub(super) fn around(self, supply: &Shared, route: MethodRouter<Shared>) -> MethodRouter<Shared> {
+        let entered = axum::middleware::from_fn_with_state((Arc::clone(supply), self), enter);
+        match self.keys {
+            Some(need) => route.layer(supply.protocol.layer(need)).layer(entered),
+            None => route.layer(entered),
+        }
+    }
+
+    fn is_critical(self) -> bool {
+        self.keys == Some(onceseal_http::Need::Required)
+    }
+}
+
+/// Who calls, under which request.
+#[derive(Clone, Debug)]
+pub(super) struct Who {
+    pub(super) principal: Principal,
+    pub(super) asked: Asked,
+    client: Option<IpAddr>,
+    agent: Option<String>,
+}
+
+impl Who {
+    /// As the caller of a command on objects of this tenant.
+    pub(super) fn caller(&self, tenant_id: i64) -> Caller {
+        let Self { principal, asked, client, agent } = self;
+        Caller {
+            tenant_id,
+            operator_id: principal.operator_id,
+            capacity: if principal.is_admin() { Capacity::Admin } else { Capacity::User },
+            role: principal.role.as_str(),
+            request_id: asked.request_id.clone(),
+            trace_id: asked.trace_id().to_owned(),
+            idempotency_key: asked.key.as_ref().map(|key| key.as_str().to_owned()),
+            client_ip: client.map(|client| client.to_string()),
+            user_agent: agent.clone(),
+        }
+    }
+
+    /// As the caller of a command on objects of its own tenant.
+    pub(super) fn own(&self) -> Caller {
+        self.caller(self.principal.tenant_id)
+    }
+
+    pub(super) fn request_id(&self) -> &str {
+        &self.asked.request_id
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Who {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Response> {
+        // A route without its gate would be open; it answers nothing.
+        parts.extensions.get::<Self>().cloned().ok_or_else(|| envelope::plain("", envelope::INTERNAL))
+    }
+}
+
+async fn enter(State((supply, gate)): State<(Shared, Gate)>, request: Request, next: Next) -> Response {
+    let (mut parts, body) = request.into_parts();
+    let asked = headers::read(&parts.headers, onceseal_http::Need::Optional, &*supply.protocol.random);
+    let asked = asked.unwrap_or_else(|refused| refused.asked);
+    let who = match who(&supply, &parts, asked.clone()).await {
+        Ok(who) => who,
+        Err(response) => return *response,
+    };
+    if let Some(refused) = refused(&supply, gate, &who).await {
+        return refused;
+    }
+    let route = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
+    let route = format!("{} {route}", parts.method);
+    parts.extensions.insert(who.clone());
+    let response = next.run(Request::from_parts(parts, body)).await;
+    leave(&supply, (gate, &route), &who, response).await
+}
+
+/// Step 3: bearer, token, standing.
+async fn who(supply: &Supply, parts: &Parts, asked: Asked) -> Result<Who, Box<Response>> {
+    let values = parts.headers.get_all(AUTHORIZATION).iter().map(HeaderValue::as_bytes);
+    let principal = match supply.callers.identify(values, supply.clock.now()).await {
+        Ok(principal) => principal,
+        Err(refusal) => {
+            let code = refusal.code();
+            metrics::counter!("onceseal_token_authn_failed_total", "code" => code.name()).increment(1);
+            tracing::info!(request_id = asked.request_id, %refusal, "caller_refused");
+            let fixed = Fixed::from(code);
+            return Err(Box::new(match code.retry_after() {
+                Some(after) => envelope::later(&asked.request_id, fixed, u64::from(after).max(1)),
+                None => envelope::plain(&asked.request_id, fixed),
+            }));
+        }
+    };
+    let client = parts.extensions.get::<Arrived>().and_then(|arrived| arrived.client);
+    let agent = parts.headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok());
+    let agent = agent.map(|agent| supply.guard.redact(agent).chars().take(AGENT_MAX).collect());
+    Ok(Who { principal, asked, client, agent })
+}
+
+/// Step 4: rate, scope, role.
+async fn refused(supply: &Supply, gate: Gate, who: &Who) -> Option<Response> {
+    let (operator, now) = (who.principal.operator_id, supply.clock.now());
+    let taken = supply.rates.take(Kind::Call, operator, now);
+    let taken = taken.and_then(|()| match gate.kind {
+        Kind::Verify => supply.rates.take(Kind::Verify, operator, now),
+        Kind::Call => Ok(()),
+    });
+    if let Err(after) = taken {
+        metrics::counter!("onceseal_rate_limited_total").increment(1);
+        return Some(envelope::later(who.request_id(), TOO_MANY, after.as_secs() + 1));
+    }
+    let refusal = gate.need.judge(&who.principal).err()?;
+    let fixed = Fixed::from(refusal.code());
+    act::audited(supply, who, "token.authz.denied", fixed.name).await;
+    if gate.is_critical() {
+        act::audited(supply, who, "supply.write.refused", fixed.name).await;
+    }
+    Some(envelope::plain(who.request_id(), fixed))
+}
+
+/// The way out: nothing leaves that looks like a credential (section 15); a critical write that was refused before
+/// the door is audited (section 7.3).
+async fn leave(supply: &Supply, (gate, route): (Gate, &str), who: &Who, response: Response) -> Response {
+    let submitted = response.extensions().get::<Submitted>().is_some();
+    let (parts, body) = response.into_parts();
+    let Ok(bytes) = to_bytes(body, ANSWER_MAX).await else {
+        return envelope::plain(who.request_id(), envelope::INTERNAL);
+    };
+    let header = |(name, value): (&HeaderName, &HeaderValue)| {
+        supply.guard.body(route, &format!("header/{name}"), value.as_bytes())
+    };
+    let verdicts = parts.headers.iter().map(header).chain([supply.guard.body(route, "body", &bytes)]);
+    if let Err(exposure) = verdicts.map(Verdict::clean).collect::<Result<Vec<()>, _>>() {
+        metrics::counter!("onceseal_credential_exposure_blocked_total").increment(1);
+        act::exposed(supply, who, "CRED-EXPOSE-RESPONSE", &exposure).await;
+        return envelope::plain(who.request_id(), WITHHELD);
+    }
+    if gate.is_critical() && parts.status.is_client_error() && !submitted {
+        let code = serde_json::from_slice::<Json>(&bytes).ok();
+        let code = code.as_ref().and_then(|body| body.pointer("/error/code")?.as_str());
+        act::audited(supply, who, "supply.write.refused", code.unwrap_or("SUP_COM_4000")).await;
+    }
+    Response::from_parts(parts, Body::from(bytes))
+}
+
+/// The object that a refusal before the door is about: the caller.
+pub(super) fn of_caller(who: &Who) -> Object {
+    Object::row("operator", who.principal.operator_id)
+}

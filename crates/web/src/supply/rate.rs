@@ -1,0 +1,98 @@
+//! How often an operator may call (sections 7.3, step 4; 8.1): counted per operator and minute in this process. Not
+//! here: protection against floods from many addresses, which is the load balancer's.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use kernel::Time;
+use parking_lot::Mutex;
+
+/// Operators that are remembered; beyond it those of past minutes go.
+const REMEMBERED: usize = 10_000;
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// So many calls a minute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate(pub u32);
+
+/// Limits and counts.
+#[derive(Debug)]
+pub struct Rates {
+    /// Of all calls of one operator.
+    pub calls: Rate,
+    /// Of verifications of one operator.
+    pub verify: Rate,
+    counted: Mutex<HashMap<(Kind, i64), Window>>,
+}
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Kind {
+    Call,
+    Verify,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    began: Time,
+    calls: u32,
+}
+
+impl Default for Rates {
+    fn default() -> Self {
+        Self::new(Rate(6000), Rate(10))
+    }
+}
+
+impl Rates {
+    /// With these limits.
+    #[must_use]
+    pub fn new(calls: Rate, verify: Rate) -> Self {
+        Self { calls, verify, counted: Mutex::default() }
+    }
+
+    /// Counts a call.
+    ///
+    /// # Errors
+    /// How long until the next one is taken.
+    pub(crate) fn take(&self, kind: Kind, operator_id: i64, now: Time) -> Result<(), Duration> {
+        let Rate(limit) = match kind {
+            Kind::Call => self.calls,
+            Kind::Verify => self.verify,
+        };
+        let mut counted = self.counted.lock();
+        if counted.len() >= REMEMBERED {
+            counted.retain(|_, window| now.since(window.began) < MINUTE);
+        }
+        let window = counted.entry((kind, operator_id)).or_insert(Window { began: now, calls: 0 });
+        // A clock that was set back begins a new minute, too.
+        if now.since(window.began) >= MINUTE || now < window.began {
+            *window = Window { began: now, calls: 0 };
+        }
+        if window.calls >= limit {
+            return Err(window.began.plus(MINUTE).since(now));
+        }
+        window.calls += 1;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_eleventh_verification_of_a_minute_waits_for_the_next() {
+        let (rates, start) = (Rates::default(), Time::from_seconds(1000));
+        for n in 0..10 {
+            assert_eq!(rates.take(Kind::Verify, 7, start.plus(Duration::from_secs(n))), Ok(()));
+        }
+        assert_eq!(
+            rates.take(Kind::Verify, 7, start.plus(Duration::from_secs(20))),
+            Err(Duration::from_secs(40))
+        );
+        assert_eq!(rates.take(Kind::Verify, 8, start), Ok(()), "another operator");
+        assert_eq!(rates.take(Kind::Call, 7, start), Ok(()), "another kind");
+        assert_eq!(rates.take(Kind::Verify, 7, start.plus(MINUTE)), Ok(()));
+    }
+}

@@ -1,0 +1,155 @@
+//! Platform tokens (section 3.3): issued, renewed, revoked, looked at. A token goes out once, in the answer of the
+//! call that made it; a repeat of that call has `access_token: null`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use auth::{Grant, Need, Role, Scopes, Token, UserType};
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Path, State};
+use axum::http::header::AUTHORIZATION;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use onceseal_http::{Call, Fields, Node};
+use serde_json::json;
+use supply::Code;
+use supply::tokens::{Issue, Refresh, Revoke, Shown};
+
+use super::act::{Kept, own, submit, succeeded};
+use super::enter::{Gate, Who};
+use super::read::{id, missing};
+use super::{Shared, envelope};
+
+/// Who may issue for others: the platform's staff.
+const ISSUE: &str = "platform:token:write";
+/// Seconds of a token's life, and where nothing is said.
+const TTL: std::ops::RangeInclusive<i64> = 60..=259_200;
+const TTL_USUAL: i64 = 900;
+/// Room for the answer around a token.
+const ANSWER_MAX: usize = 64 * 1024;
+
+pub(super) fn routes(supply: &Shared) -> Router<Shared> {
+    let staff = Gate::write(Need::write(ISSUE));
+    let router = Router::new()
+        .route("/api/v1/platform/tokens/{token_id}/revoke", staff.around(supply, post(revoke)))
+        .route("/api/v1/platform/tokens/introspect", Gate::read(ISSUE).around(supply, get(introspect)));
+    if supply.issuer.is_none() {
+        return router;
+    }
+    router
+        .route("/api/v1/platform/tokens/issue", staff.around(supply, post(issue)))
+        .route("/api/v1/platform/tokens/{token_id}/refresh", staff.around(supply, post(refresh)))
+}
+
+/// Reads what a token is to say.
+fn grant(fields: &mut Fields<'_>) -> Option<Grant> {
+    let (tenant, user) = (fields.whole("tenant_id", 1..=i64::MAX), fields.whole("user_id", 1..=i64::MAX));
+    let role = fields.word("role", ["owner", "viewer", "admin"]);
+    let user_type = fields.word("user_type", ["supply", "consumer", "platform"]);
+    let scopes = fields.node("scope");
+    let ttl = fields.optional("ttl_seconds", |fields, name| fields.whole(name, TTL));
+    let Node::List(list) = scopes? else { return fields.fault("scope", "array") };
+    let texts: Option<Vec<&str>> = list
+        .iter()
+        .map(|node| if let Node::Text(text) = node { Some(text.as_str()) } else { None })
+        .collect();
+    let Some(Ok(scopes)) = texts.map(Scopes::new) else { return fields.fault("scope", "scopes") };
+    let ttl = u64::try_from(ttl?.unwrap_or(TTL_USUAL)).ok()?;
+    Some(Grant {
+        operator_id: user?,
+        tenant_id: tenant?,
+        role: Role::from_name(role?)?,
+        user_type: UserType::from_name(user_type?)?,
+        scopes,
+        ttl: Duration::from_secs(ttl),
+    })
+}
+
+async fn issue(State(supply): State<Shared>, who: Who, call: Call) -> Response {
+    let Some(issuer) = &supply.issuer else { return missing(who.request_id(), Code::ComMissing) };
+    let grant = match call.fields(grant) {
+        Ok(grant) => grant,
+        Err(rejected) => return rejected.into_response(),
+    };
+    let shown = Shown::default();
+    let caller = who.caller(grant.tenant_id);
+    let action = Issue { grant, issuer: Arc::clone(issuer), shown: shown.clone() };
+    let response = submit(&supply, &call, (&who, caller), action, Kept::Usual).await;
+    with_token(response, shown.take()).await
+}
+
+/// Puts the token where the stored answer has null.
+async fn with_token(response: Response, token: Option<Token>) -> Response {
+    let Some(token) = token.filter(|_| succeeded(&response)) else { return response };
+    let (mut parts, body) = response.into_parts();
+    let Ok(bytes) = to_bytes(body, ANSWER_MAX).await else {
+        parts.status = StatusCode::INTERNAL_SERVER_ERROR;
+        return Response::from_parts(parts, Body::empty());
+    };
+    let text = String::from_utf8_lossy(&bytes);
+    // The engine may have put blanks between name and value.
+    let shown = json!(token.expose()).to_string();
+    let filled = text.replacen(r#""access_token":null"#, &format!(r#""access_token":{shown}"#), 1).replacen(
+        r#""access_token": null"#,
+        &format!(r#""access_token":{shown}"#),
+        1,
+    );
+    parts.headers.remove(axum::http::header::CONTENT_LENGTH);
+    Response::from_parts(parts, Body::from(filled))
+}
+
+/// Renews the very token that calls.
+async fn refresh(State(supply): State<Shared>, Path(text): Path<String>, who: Who, call: Call) -> Response {
+    let (Some(token_id), Some(issuer)) = (id(&text), &supply.issuer) else {
+        return missing(who.request_id(), Code::ComMissing);
+    };
+    let ttl = call.fields(|fields| fields.optional("ttl_seconds", |fields, name| fields.whole(name, TTL)));
+    let ttl = match ttl {
+        Ok(ttl) => Duration::from_secs(u64::try_from(ttl.unwrap_or(TTL_USUAL)).unwrap_or(900)),
+        Err(rejected) => return rejected.into_response(),
+    };
+    let principal = &who.principal;
+    let ids = (principal.tenant_id, principal.operator_id);
+    let kinds = (principal.role, principal.user_type);
+    let shown = Shown::default();
+    let action = Refresh {
+        token_id,
+        fingerprint: principal.fingerprint,
+        grant: Refresh::grant(ids, kinds, principal.scopes.clone(), ttl),
+        issuer: Arc::clone(issuer),
+        shown: shown.clone(),
+    };
+    let response = own(&supply, &call, &who, action).await;
+    with_token(response, shown.take()).await
+}
+
+async fn revoke(State(supply): State<Shared>, Path(text): Path<String>, who: Who, call: Call) -> Response {
+    let Some(token_id) = id(&text) else { return missing(who.request_id(), Code::ComMissing) };
+    if let Err(rejected) = call.fields(|_| Some(())) {
+        return rejected.into_response();
+    }
+    let found = match supply::tokens::of(supply.door.store(), token_id).await {
+        Ok(found) => found,
+        Err(error) => return super::accounts::unavailable(&who, &error),
+    };
+    let tenant = found.map_or(who.principal.tenant_id, |(tenant, _)| tenant);
+    let caller = who.caller(tenant);
+    let response = submit(&supply, &call, (&who, caller), Revoke { token_id }, Kept::Usual).await;
+    if let (Some((_, fingerprint)), true) = (found, succeeded(&response)) {
+        supply.callers.statuses().revoke(fingerprint, supply.clock.now());
+    }
+    response
+}
+
+/// What the calling token says.
+async fn introspect(State(supply): State<Shared>, headers: HeaderMap, who: Who) -> Response {
+    // It passed all checks on its way in here.
+    let active = headers.contains_key(AUTHORIZATION) && supply.clock.now().micros() > 0;
+    let principal = &who.principal;
+    let scopes: Vec<&str> = principal.scopes.iter().collect();
+    let said = json!({ "active": active, "tenant_id": principal.tenant_id, "user_id": principal.operator_id,
+        "role": principal.role.as_str(), "user_type": principal.user_type.as_str(), "scope": scopes, "jti": principal.jti });
+    envelope::data(who.request_id(), &said)
+}

@@ -1,0 +1,270 @@
+//! A server with the supply API, and callers of it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use auth::{Callers, Grant, Issuer, IssuerKey, Role, Scopes, Statuses, UserType, Verifier};
+use axum::body::Body;
+use axum::http::{Method, Request};
+use certify::policy::Policy as Certification;
+use custody::provider::policy::Policy as Verdicts;
+use custody::provider::{Addresses, Settings};
+use custody::sms::SmsCodes;
+use custody::{Custody, Fingerprints, LocalKeyring, Material, Verifier as Provider};
+use door::Door;
+use guard::{Guard, Scanner, TOKEN_EXCEPTIONS};
+use kernel::Clock as _;
+use kernel::money::{Currency, Quota, QuotaUnit};
+use onceseal_http::{Fingerprints as Hashes, Protocol};
+use secrecy::SecretSlice;
+use serde_json::Value as Json;
+use store::{Query, Write, values};
+use supply::tokens::TokenRows;
+use supply::{House as Market, Keys, Policy};
+use testkit::CountingRandom;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use web::supply::{Rates, Supply};
+
+use crate::house::{Got, House};
+
+/// The platform's first administrator.
+pub(crate) const ADMIN: i64 = 90;
+
+pub(crate) struct Api {
+    pub(crate) house: House,
+    door: Door,
+    issuer: Arc<Issuer>,
+    market: Arc<Market>,
+    admin: String,
+    count: AtomicU64,
+}
+
+fn material(name: &str, seed: u8) -> Material {
+    let bytes: Vec<u8> = (0..32).map(|n: u8| n.wrapping_mul(37) ^ seed).collect();
+    Material::from_bytes(name, &bytes).expect("material")
+}
+
+/// A provider that accepts everything.
+async fn provider() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = format!("http://{}", listener.local_addr().expect("an address"));
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                match stream.read_u8().await {
+                    Ok(byte) => head.push(byte),
+                    Err(_) => break,
+                }
+            }
+            let answer = "HTTP/1.1 200 OK\r\ncontent-length: 11\r\nconnection: close\r\n\r\n{\"data\":[]}";
+            // Whoever asked may have gone.
+            let _ = stream.write_all(answer.as_bytes()).await;
+        }
+    });
+    address
+}
+
+impl Api {
+    pub(crate) async fn new() -> Self {
+        let policy = Policy {
+            withdraw_enabled: true,
+            // Tokens live for three days, the usual hold is seven.
+            earnings_hold: Duration::ZERO,
+            withdraw_review: Duration::ZERO,
+            withdraw_cooldown: Duration::ZERO,
+            ..Policy::default()
+        };
+        Self::with(policy).await
+    }
+
+    pub(crate) async fn with(policy: Policy) -> Self {
+        let random = Arc::new(CountingRandom::default());
+        let key = IssuerKey::random(&*random).expect("a key");
+        let issuer =
+            Arc::new(Issuer::new("https://onceseal.example", "supply", vec![key]).expect("an issuer"));
+        let (held, address) = (Arc::clone(&issuer), provider().await);
+        let (mut kept, mut market) = (None, None);
+        let house = House::changed(Certification::default(), |state| {
+            let door = state.visa.door().clone();
+            kept = Some(door.clone());
+            let supply = supply(door, (policy, address), held, Arc::clone(&state.clock));
+            market = Some(Arc::clone(&supply.house));
+            web::State { supply: Some(Arc::new(supply)), ..state }
+        })
+        .await;
+        let door = kept.expect("a door");
+        supply::platform::seed(&door, Currency::CNY).await.expect("accounts of the platform");
+        let market = market.expect("a market");
+        let api = Self { house, door, issuer, market, admin: String::new(), count: AtomicU64::new(1) };
+        let admin = api.first_admin().await;
+        Self { admin, ..api }
+    }
+
+    /// A token of an administrator, whose row is put past all rules: somebody must be the first.
+    async fn first_admin(&self) -> String {
+        let grant = Grant {
+            operator_id: ADMIN,
+            tenant_id: 1,
+            role: Role::Admin,
+            user_type: UserType::Platform,
+            scopes: Scopes::new(["*"]).expect("scopes"),
+            ttl: Duration::from_secs(259_200),
+        };
+        let at = self.house.clock.now();
+        let minted = self.issuer.mint(&grant, at, &*self.door.random()).expect("a token");
+        let user = "insert into iam_users (id, tenant_id, name, created_at, updated_at) values ($1, 1, 'admin', $2, $3)";
+        let token = "insert into auth_tokens (tenant_id, name, fingerprint, expires_at, user_id, role, user_type, scope, refresh_until, created_at, updated_at) values (1, $1, $2, $3, $4, 'admin', 'platform', $5, $6, $7, $8)";
+        let row = values![
+            &minted.jti,
+            minted.fingerprint,
+            minted.expires_at,
+            ADMIN,
+            "[\"*\"]",
+            minted.expires_at,
+            at,
+            at
+        ];
+        let writes = vec![Write::one("user", user, values![ADMIN, at, at]), Write::one("token", token, row)];
+        let made = self.door.maintain("first", vec![], move |_, _| Ok((writes.clone(), ()))).await;
+        made.expect("the first administrator");
+        minted.token.expose().to_owned()
+    }
+
+    /// A key that no call had before.
+    pub(crate) fn key(&self) -> String {
+        format!("key-{:016}", self.count.fetch_add(1, Ordering::SeqCst))
+    }
+
+    fn request_id(&self) -> String {
+        format!("6f1c0000-0000-4000-8000-{:012x}", self.count.fetch_add(1, Ordering::SeqCst))
+    }
+
+    /// A write by this token under this key.
+    pub(crate) async fn write(
+        &self,
+        (method, path): (Method, &str),
+        token: &str,
+        key: &str,
+        body: &str,
+    ) -> Got {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("authorization", format!("Bearer {token}"))
+            .header("x-request-id", self.request_id())
+            .header("idempotency-key", key);
+        let request =
+            if body.is_empty() { request } else { request.header("content-type", "application/json") };
+        self.house.call(request.body(Body::from(body.to_owned())).expect("a request")).await
+    }
+
+    /// A POST under a key of its own, that must succeed; its `data`.
+    pub(crate) async fn done(&self, path: &str, token: &str, body: &str) -> Json {
+        let got = self.write((Method::POST, path), token, &self.key(), body).await;
+        assert!((200..300).contains(&got.status), "{path}: {} {}", got.status, got.text());
+        got.json()["data"].clone()
+    }
+
+    /// As the administrator.
+    pub(crate) async fn admin(&self, path: &str, body: &str) -> Json {
+        let token = self.admin.clone();
+        self.done(path, &token, body).await
+    }
+
+    pub(crate) fn admin_token(&self) -> &str {
+        &self.admin
+    }
+
+    pub(crate) async fn read(&self, path: &str, token: &str) -> Got {
+        let request = Request::get(path).header("authorization", format!("Bearer {token}"));
+        self.house.call(request.body(Body::empty()).expect("a request")).await
+    }
+
+    /// A token for a user, issued over the API.
+    pub(crate) async fn token(&self, (tenant, user): (i64, i64), scopes: &[&str]) -> String {
+        let body = serde_json::json!({ "tenant_id": tenant, "user_id": user, "role": "owner", "user_type": "supply",
+            "scope": scopes, "ttl_seconds": 259_200 });
+        let data = self.admin("/api/v1/platform/tokens/issue", &body.to_string()).await;
+        data["access_token"].as_str().expect("a token").to_owned()
+    }
+
+    pub(crate) async fn count(&self, sql: &str) -> i64 {
+        let rows = self.door.store().query(Query::new("count", sql.to_owned(), vec![])).await.expect("rows");
+        rows[0].int(0).expect("a count")
+    }
+
+    /// SQL past all rules.
+    pub(crate) async fn force(&self, sql: &str) {
+        let write = Write::any("force", sql.to_owned(), vec![]);
+        self.door.maintain("force", vec![], move |_, _| Ok((vec![write.clone()], ()))).await.expect("forced");
+    }
+
+    /// Releases all earnings that are due, as the scheduler does.
+    pub(crate) async fn released(&self) -> usize {
+        let due = supply::platform::earnings_to_release(self.house.clock.now(), 100);
+        let rows = self.door.store().query(due).await.expect("rows");
+        for row in &rows {
+            let due = supply::platform::Due::read(row).expect("due");
+            let context = supply::Context { caller: due.caller("release"), house: Arc::clone(&self.market) };
+            let command =
+                supply::Commanded { context, action: supply::earnings::Release { earning_id: due.id } };
+            let ended = self.door.submit(door::Submission { key: None, command, wait: Duration::ZERO }).await;
+            assert!(matches!(ended, Ok(door::Answer::Done(_))), "{ended:?}");
+        }
+        rows.len()
+    }
+
+    /// The six digits of the newest SMS code, as the channel would derive them.
+    pub(crate) async fn sms_code(&self) -> String {
+        let sql = "select key_version, code_ref from supply_sms_codes order by id desc limit 1";
+        let rows = self.door.store().query(Query::new("code", sql, vec![])).await.expect("rows");
+        let version = u32::try_from(rows[0].int(0).expect("a version")).expect("a version");
+        let codes = SmsCodes::new((1, &material("sms", 3)), None).expect("codes");
+        let code = codes.code(version, rows[0].text(1).expect("a reference")).expect("a code");
+        secrecy::ExposeSecret::expose_secret(&code).to_owned()
+    }
+}
+
+fn supply(
+    door: Door,
+    (policy, provider): (Policy, String),
+    issuer: Arc<Issuer>,
+    clock: Arc<dyn kernel::Clock>,
+) -> Supply {
+    let random = door.random();
+    let ring =
+        LocalKeyring::new("local", 1, vec![(1, material("kek", 1))], Arc::clone(&random)).expect("a ring");
+    let addresses = Addresses { openai: provider, ..Addresses::default() };
+    let settings = Settings { addresses, ..Settings::default() };
+    let verdicts = Verdicts::standard(Quota::whole(10_000_000, QuotaUnit::Token).expect("a quota"));
+    let verifier =
+        Provider::new(settings, verdicts, Arc::clone(&clock), Arc::clone(&random)).expect("a verifier");
+    let keys = Keys {
+        custody: Custody::new(Arc::new(ring), Arc::clone(&random)),
+        fingerprints: Arc::new(Fingerprints::new(&material("pepper", 2), None).expect("fingerprints")),
+        sms: Some(Arc::new(SmsCodes::new((1, &material("sms", 3)), None).expect("codes"))),
+        verifier: Arc::new(verifier),
+    };
+    let market =
+        Market { policy, random: Arc::clone(&random), clock: Arc::clone(&clock), keys, routes: Vec::new() };
+    let tokens = Verifier::new(issuer.name(), issuer.audience(), issuer.keys().expect("keys"));
+    let rows = TokenRows::new(door.store().clone());
+    let secret =
+        |seed: u8| SecretSlice::from((0..32).map(|n: u8| n.wrapping_mul(29) ^ seed).collect::<Vec<u8>>());
+    let hashes = Hashes::new(&secret(4), &[]).expect("hashes");
+    Supply {
+        house: Arc::new(market),
+        callers: Callers::new(tokens, Statuses::believing_for(Arc::new(rows), Duration::ZERO)),
+        issuer: Some(issuer),
+        protocol: Arc::new(Protocol::new(hashes, random)),
+        guard: Guard::new(Scanner::standard().expect("patterns"), TOKEN_EXCEPTIONS.to_vec(), &[5; 32]),
+        rates: Rates::default(),
+        twin_wait: Duration::from_millis(200),
+        buyer_keys: secret(6),
+        clock,
+        door,
+    }
+}
