@@ -7,7 +7,7 @@ use supply::earnings::{Bonus, Compensate, Release};
 use supply::platform::earnings_to_release;
 
 use crate::market::{BUYER, BUYER_TENANT, OTHER_TENANT, SUPPLIER, SUPPLIER_TENANT, told};
-use crate::orders::{DAY, WAIT, call, cny, trading};
+use crate::orders_desk::{DAY, WAIT, call, cny, trading};
 
 fn bonus(minor: &str) -> Bonus {
     Bonus { amount: cny(minor), description: "first of the month".into() }

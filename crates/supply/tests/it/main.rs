@@ -14,6 +14,8 @@ mod mounting;
 #[cfg(test)]
 mod orders;
 #[cfg(test)]
+mod orders_desk;
+#[cfg(test)]
 mod orders_walk;
 #[cfg(test)]
 mod packages;

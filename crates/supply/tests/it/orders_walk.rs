@@ -14,7 +14,7 @@ use supply::platform::{orders_to_close, orders_to_time_out};
 use testkit::Seeded;
 
 use crate::market::{BUYER, BUYER_TENANT, Market, SUPPLIER, SUPPLIER_TENANT, Told};
-use crate::orders::{call, cny, trading};
+use crate::orders_desk::{call, cny, trading};
 
 const COMMANDS: u32 = 400;
 

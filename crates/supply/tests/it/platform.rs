@@ -9,7 +9,7 @@ use supply::earnings::Bonus;
 use supply::platform::{ApiKey, CreateBuyer, CreateSupplier, SealedPhone, TopUp, seed};
 
 use crate::market::{BUYER, BUYER_TENANT, Market, OTHER_TENANT, market};
-use crate::orders::cny;
+use crate::orders_desk::cny;
 
 fn supplier(code: &str) -> CreateSupplier {
     CreateSupplier {
