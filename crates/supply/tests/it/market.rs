@@ -1,6 +1,7 @@
 //! A small market on a real store: a platform, a supplier with an operator, a buyer, floors, money. All ids differ
 //! (section 3.1), so that taking one for the other is seen.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,7 +42,7 @@ pub(crate) struct Market {
     pub(crate) other: Door,
     pub(crate) house: Arc<House>,
     pub(crate) clock: Arc<MovableClock>,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 /// What a call is told.
@@ -85,7 +86,7 @@ pub(crate) async fn market_of(policy: Policy, providers: Settings) -> Market {
     };
     let house = Arc::new(house);
     let (door, other) = (Door::new(store.clone(), Arc::clone(&random) as _), Door::new(store, random));
-    let market = Market { door, other, house, clock, _folder: folder };
+    let market = Market { door, other, house, clock, folder };
     market.people().await;
     market
 }
@@ -109,6 +110,11 @@ fn keys(settings: Settings, clock: &Arc<MovableClock>, random: &Arc<CountingRand
 }
 
 impl Market {
+    /// Where its store is, or what names its database.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
     pub(crate) fn now(&self) -> Time {
         self.clock.now()
     }

@@ -1,5 +1,6 @@
 //! Settlements through the door.
 
+mod commits;
 mod desk;
 mod payouts;
 mod races;
