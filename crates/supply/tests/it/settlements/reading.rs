@@ -14,7 +14,7 @@ use supply::settlements::{Cancel, Complete, Start};
 
 use super::desk::funded;
 use crate::market::{BUYER_TENANT, Market, OTHER_TENANT, SUPPLIER_TENANT};
-use crate::orders::{call, cny, trading};
+use crate::orders_desk::{call, cny, trading};
 
 fn list(page: u32) -> List {
     List { tenant_id: SUPPLIER_TENANT, status: None, page, page_size: 2 }
