@@ -128,6 +128,7 @@ impl House {
             checks: self.checks(config),
             announcements,
             rebuild: Some(rebuild),
+            supply: None,
         }))
     }
 
