@@ -2,7 +2,7 @@
 //!
 //! Modules in reading order: [`enter`] (who calls, and what stands around every handler), `envelope` (the one shape
 //! of answers), `rate` (how often), `act` (a handler's way to the door), `read` (fields and queries); then the
-//! handlers: `accounts`, `packages`, `settlements`, `platform`, `tokens`, `audit`.
+//! handlers: `accounts`, `packages`, `settlements`, `money`, `platform`, `tokens`, `audit`.
 //!
 //! A request meets, in this order (section 7.3): credentials in its URL, bearer token and its standing, rate, scope
 //! and role, headers and body of the protocol, the door. Not here: what a command means (`supply`), what a token
@@ -13,6 +13,7 @@ mod act;
 mod audit;
 mod enter;
 pub(crate) mod envelope;
+mod money;
 mod packages;
 mod platform;
 pub(crate) mod query_key;
@@ -73,6 +74,7 @@ pub(crate) fn routes(supply: &Shared) -> Router {
         .merge(accounts::routes(supply))
         .merge(packages::routes(supply))
         .merge(settlements::routes(supply))
+        .merge(money::routes(supply))
         .merge(platform::routes(supply))
         .merge(tokens::routes(supply))
         .merge(audit::routes(supply));

@@ -95,6 +95,17 @@ async fn money_lives_from_top_up_to_payout() {
     assert_eq!((late.status, &late.json()["error"]["code"]), (409, &json!("SUP_SET_4092")));
     let paid = json!({ "payment_transaction_id": "bank-1" }).to_string();
     api.admin(&format!("/api/v1/platform/settlements/{settlement}/complete"), &paid).await;
+    let billing = api.read("/api/v1/supply/billing", &token).await.json()["data"].clone();
+    assert_eq!(
+        (&billing["balance"]["available_amount_minor"], &billing["summary"]["total_orders"]),
+        (&json!("440"), &json!(1))
+    );
+    let old = api.read("/api/v1/supplier/billing", &token).await;
+    assert_eq!((old.header("deprecation"), old.json()["data"].get("balance")), ("true", None));
+    let earned = api.read("/api/v1/supply/earnings/records?status=frozen", &token).await;
+    assert_eq!((earned.status, &earned.json()["pagination"]["total"]), (200, &json!(0)));
+    let seen = api.read(&format!("/api/v1/supply/settlements/{settlement}"), &token).await.json();
+    assert_eq!((&seen["data"]["status"], seen["data"].get("payment_account")), (&json!("completed"), None));
     let unbalanced = "select count(*) from (select journal_id from billing_ledger_entries group by journal_id
         having sum(case direction when 'dr' then amount else -amount end) <> 0) x";
     assert_eq!(api.count(unbalanced).await, 0);
