@@ -164,8 +164,9 @@ impl Material {
         }
     }
 
-    /// The key for one purpose: HMAC-SHA256 under the material over the label.
-    pub(crate) fn key(&self, label: &str) -> Zeroizing<[u8; 32]> {
+    /// The key for one purpose: HMAC-SHA256 under the material over the label. 32 bytes.
+    #[must_use]
+    pub fn key(&self, label: &str) -> Zeroizing<[u8; 32]> {
         Zeroizing::new(mac(&self.bytes, &[label.as_bytes()]))
     }
 }

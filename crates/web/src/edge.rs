@@ -97,7 +97,7 @@ pub(crate) struct Edge {
     pub(crate) checks: Vec<Check>,
     pub(crate) announcements: Announcements,
     pub(crate) rebuild: Option<Rebuild>,
-    supply: Option<Arc<Supply>>,
+    pub(crate) supply: Option<Arc<Supply>>,
     trusted_proxies: Vec<IpNet>,
     ids: Ids,
     meters: Meters,

@@ -3,7 +3,7 @@
 //!
 //! Modules in reading order: [`codes`] (every error there is), [`problem`] (how an error is written),
 //! `arrival` (request id, trace, client), `edge` (what stands around every handler), `webhook`, `delivery`,
-//! [`token`] and `operator` (who may order what), `admin`, `announcements`, [`supply`] (the supply API),
+//! [`token`] and `operator` (who may order what), `admin`, `announcements`, `market`, [`supply`] (the supply API),
 //! [`health`], `meters`, [`mod@serve`], `stall` and [`tls`] (sockets).
 //!
 //! [`router`] depends on no socket: the command line calls it in its own process.
@@ -23,6 +23,7 @@ mod arrival;
 mod body;
 mod delivery;
 mod edge;
+mod market;
 mod meters;
 mod operator;
 mod stall;
@@ -107,4 +108,7 @@ fn orders() -> Router<Arc<Edge>> {
         .route("/fence/lift", post(admin::lift_fence))
         .route("/tokens", get(operator::tokens).post(operator::issue))
         .route("/tokens/{name}/revoke", post(operator::revoke))
+        .route("/platform-admins", post(market::administrator))
+        .route("/platform-tokens", post(market::issue))
+        .route("/ledger", get(market::ledger))
 }

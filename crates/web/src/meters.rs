@@ -11,7 +11,7 @@ use serde_json::Value as Json;
 use crate::edge::Edge;
 
 /// All routes as they are counted; what matches none of them is `unmatched`.
-const ROUTES: [&str; 25] = [
+const ROUTES: [&str; 28] = [
     "unmatched",
     "/webhooks/{source}",
     "/d/{file}",
@@ -34,6 +34,9 @@ const ROUTES: [&str; 25] = [
     "/api/v1/certify/backup",
     "/api/v1/certify/tokens",
     "/api/v1/certify/tokens/{name}/revoke",
+    "/api/v1/certify/platform-admins",
+    "/api/v1/certify/platform-tokens",
+    "/api/v1/certify/ledger",
     "/api/v1/certify/announcements",
     "/api/v1/certify/announcements/{id}/redrive",
     "/api/v1/certify/announcements/{id}/settle",

@@ -19,7 +19,7 @@ use super::out::{Ended, Exit, Out, Stop, Tone};
 use super::progress;
 use crate::config::Loaded;
 use crate::random::SystemClock;
-use crate::wiring::{CHAINS, store_settings};
+use crate::wiring::{chains, store_settings};
 
 /// Walks before the fence; each later one has less to do.
 const WALKS_MAX: u32 = 5;
@@ -83,7 +83,7 @@ impl Copy {
         let source = Settings::Sqlite(Sqlite { cache_kib: CACHE_KIB, ..Sqlite::new(&folder) });
         let source = Store::look(&source).await?;
         let target = self.target(globals, to)?;
-        let begun = Copying::begin(&source, &target, &CHAINS, Arc::new(SystemClock)).await;
+        let begun = Copying::begin(&source, &target, &chains(&loaded.config), Arc::new(SystemClock)).await;
         let copy = match begun.map_err(refused)? {
             Begun::Copy(copy) => copy,
             Begun::Finished(at) => return finished(&source, at, out).await,

@@ -10,8 +10,13 @@ use serde_json::json;
 
 use super::out::{Ended, Exit, Out, Stop};
 use crate::random::OsRandom;
+use crate::wiring::secrets;
 
 const TEMPLATE: &str = include_str!("onceseal.toml");
+
+/// The template's section of the supply side, off and on.
+const OFF: &str = "# [supply]\n# enabled = true\n";
+const ON: &str = "[supply]\nenabled = true\n";
 
 /// Arguments.
 #[derive(Args, Debug)]
@@ -19,6 +24,7 @@ const TEMPLATE: &str = include_str!("onceseal.toml");
   onceseal init                    onceseal.toml, secrets/ and data/ in this folder
   onceseal init /srv/shop
   sudo onceseal init --system      /etc/onceseal and /var/lib/auditvisa
+  onceseal init --supply           with the supply side: keys in data/keys/supply, [supply] enabled
 
 A file that is there already is never changed. The sender's secret is random at first, enough to try it with
 `onceseal send sample:checkout-paid`; put the one that your sender shows you into secrets/stripe")]
@@ -32,6 +38,9 @@ pub struct Init {
     /// With --system: put everything below this folder (for packages); paths in the file stay as they are
     #[arg(long, value_name = "FOLDER", requires = "system")]
     root: Option<PathBuf>,
+    /// Switch the supply side on, and make its keys
+    #[arg(long)]
+    supply: bool,
 }
 
 /// Where things go, and what the file calls them.
@@ -54,6 +63,7 @@ impl Init {
         let text = TEMPLATE
             .replace("{{DATA}}", &layout.named_data)
             .replace("{{SECRET}}", &format!("{}/stripe", layout.named_secrets));
+        let text = if self.supply { text.replace(OFF, ON) } else { text };
         if let Some(parent) = layout.config.parent() {
             folder(parent, 0o755)?;
         }
@@ -67,6 +77,11 @@ impl Init {
             if file(path, content.as_bytes(), mode)? {
                 made.push(path.display().to_string());
             }
+        }
+        if self.supply {
+            let folder = layout.data.join(crate::wiring::KEYS).join(secrets::FOLDER);
+            let keys = secrets::make(&folder, &OsRandom).map_err(Stop::failed)?;
+            made.extend(keys.iter().map(|name| folder.join(name).display().to_string()));
         }
         if out.json {
             out.value(&json!({ "made": made, "config": layout.config, "data": layout.data }));

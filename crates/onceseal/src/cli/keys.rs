@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 use super::Globals;
 use super::api::{Api, Folder, Order};
 use super::out::{Ended, Exit, Out, Stop, text};
-use crate::wiring::keys_folder;
+use crate::wiring::{keys_folder, secrets};
 
 /// Arguments.
 #[derive(Args, Debug)]
@@ -172,6 +172,7 @@ fn backup(from: &Path, to: &Path, out: Out) -> Ended {
         return Err(Stop::new(Exit::NothingFound, text));
     }
     folder(to)?;
+    beside(to, files.iter().map(|(name, _)| name))?;
     for (name, bytes) in &files {
         write(&to.join(name), bytes)?;
     }
@@ -202,6 +203,7 @@ fn restore(from: &Path, to: &Path, out: Out) -> Ended {
     if !to.is_dir() {
         folder(to)?;
     }
+    beside(to, missing.iter().map(|(name, _)| *name))?;
     for (name, bytes) in &missing {
         write(&to.join(name), bytes)?;
     }
@@ -213,7 +215,7 @@ fn restore(from: &Path, to: &Path, out: Out) -> Ended {
 /// Name and content.
 type KeyFile = (String, Zeroizing<Vec<u8>>);
 
-/// The key files in a folder.
+/// The key files in a folder, and those of the supply side in the folder inside it.
 fn files(folder: &Path) -> Result<Vec<KeyFile>, Stop> {
     let fail = |cause: std::io::Error| Stop::failed(format!("{}: {cause}", folder.display()));
     let mut found = Vec::new();
@@ -230,8 +232,27 @@ fn files(folder: &Path) -> Result<Vec<KeyFile>, Stop> {
             found.push((name, Zeroizing::new(std::fs::read(entry.path()).map_err(fail)?)));
         }
     }
+    let supply = folder.join(secrets::FOLDER);
+    for entry in std::fs::read_dir(supply).into_iter().flatten() {
+        let entry = entry.map_err(fail)?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        // What is still being written has a name that begins with a dot.
+        if entry.path().is_file() && !name.starts_with('.') && !name.contains(".new-") {
+            let bytes = Zeroizing::new(std::fs::read(entry.path()).map_err(fail)?);
+            found.push((format!("{}/{name}", secrets::FOLDER), bytes));
+        }
+    }
     found.sort_by(|(one, _), (other, _)| one.cmp(other));
     Ok(found)
+}
+
+/// The folder of the supply side's keys, where a file is to stand in it.
+fn beside<'a>(to: &Path, mut names: impl Iterator<Item = &'a String>) -> Result<(), Stop> {
+    let path = to.join(secrets::FOLDER);
+    if names.any(|name| name.starts_with(secrets::FOLDER)) && !path.is_dir() {
+        folder(&path)?;
+    }
+    Ok(())
 }
 
 fn folder(path: &Path) -> Result<(), Stop> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use certify::keyring::LIVE_FOR;
 use clap::{Args, Subcommand};
 use serde_json::{Value as Json, json};
-use store::migration::{Older, State, Step, missing, steps};
+use store::migration::{Chain, Older, State, Step, missing, steps};
 use store::{Query, Settings, Store};
 
 use super::Globals;
@@ -14,7 +14,7 @@ use super::out::{Ended, Exit, Out, Stop, Tone};
 use super::progress;
 use crate::config::unit::Span;
 use crate::random::SystemClock;
-use crate::wiring::{CHAINS, has_store, store_settings};
+use crate::wiring::{chains, has_store, store_settings};
 
 /// Arguments.
 #[derive(Args, Debug)]
@@ -63,6 +63,7 @@ impl Migrate {
     pub async fn run(self, globals: &Globals, out: Out) -> Ended {
         let loaded = globals.load()?;
         let settings = store_settings(&loaded.config).map_err(|cause| Stop::new(Exit::Usage, cause))?;
+        let chains = chains(&loaded.config);
         match self.what {
             What::Status if !has_store(&loaded) => {
                 let folder = loaded.config.storage.folder.display();
@@ -71,20 +72,20 @@ impl Migrate {
                 );
                 Err(Stop::new(Exit::NothingFound, text))
             }
-            What::Status => status(&settings, out).await,
+            What::Status => status(&settings, &chains, out).await,
             What::Up { patience, beside_older } => {
-                let before = standing_before(&settings).await?;
+                let before = standing_before(&settings, &chains).await?;
                 if !beside_older {
                     nobody_in_the_way(&settings, &before).await?;
                 }
-                up(&settings, &before, &patience, out).await
+                up(&settings, &chains, (&before, &patience), out).await
             }
         }
     }
 }
 
-async fn status(settings: &Settings, out: Out) -> Ended {
-    let Standing { steps, missing } = standing(settings).await?;
+async fn status(settings: &Settings, chains: &[Chain], out: Out) -> Ended {
+    let Standing { steps, missing } = standing(settings, chains).await?;
     let (current, verdict) = match &missing {
         Ok(names) if names.is_empty() => (true, "up to date".to_owned()),
         Ok(names) => (false, format!("{} to be applied: run `onceseal migrate up`", counted(names.len()))),
@@ -103,13 +104,13 @@ async fn status(settings: &Settings, out: Out) -> Ended {
     Ok(if current { Exit::Fine } else { Exit::Problems })
 }
 
-async fn up(settings: &Settings, before: &[Step], patience: &str, out: Out) -> Ended {
+async fn up(settings: &Settings, chains: &[Chain], (before, patience): (&[Step], &str), out: Out) -> Ended {
     let patience: Span = serde_json::from_value(json!(patience))
         .map_err(|cause| Stop::new(Exit::Usage, format!("--patience: {cause}")))?;
-    let opened = Store::open_within(settings, &CHAINS, Arc::new(SystemClock), patience.0);
+    let opened = Store::open_within(settings, chains, Arc::new(SystemClock), patience.0);
     let store = progress::during("bringing the schema up", opened).await?;
     let registered = store.registered().await?;
-    let after = steps(&store.chains(&CHAINS), registered);
+    let after = steps(&store.chains(chains), registered);
     let stood = |step: &Step| before.iter().any(|old| old.name == step.name && old.state != State::Missing);
     let applied: Vec<&str> =
         after.iter().filter(|step| !stood(step)).map(|step| step.name.as_str()).collect();
@@ -122,11 +123,11 @@ async fn up(settings: &Settings, before: &[Step], patience: &str, out: Out) -> E
     Ok(Exit::Fine)
 }
 
-async fn standing_before(settings: &Settings) -> Result<Vec<Step>, Stop> {
+async fn standing_before(settings: &Settings, chains: &[Chain]) -> Result<Vec<Step>, Stop> {
     Ok(match settings {
         // The folder is made when it isn't there.
         Settings::Sqlite(sqlite) if !sqlite.folder.join(store::FILE).is_file() => Vec::new(),
-        _ => standing(settings).await?.steps,
+        _ => standing(settings, chains).await?.steps,
     })
 }
 
@@ -158,10 +159,10 @@ async fn nobody_in_the_way(settings: &Settings, steps: &[Step]) -> Result<(), St
     Err(Stop::new(Exit::Server, text))
 }
 
-async fn standing(settings: &Settings) -> Result<Standing, Stop> {
+async fn standing(settings: &Settings, chains: &[Chain]) -> Result<Standing, Stop> {
     let store = Store::look(settings).await?;
     let registered = store.registered().await?;
-    let chains = store.chains(&CHAINS);
+    let chains = store.chains(chains);
     let missing = missing(&chains, registered.clone());
     Ok(Standing {
         steps: steps(&chains, registered),

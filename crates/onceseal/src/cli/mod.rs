@@ -16,6 +16,7 @@ pub mod import;
 pub mod init;
 pub mod inspect;
 pub mod keys;
+pub mod ledger;
 pub mod list;
 pub mod migrate;
 pub mod out;
@@ -27,6 +28,7 @@ pub mod send;
 pub mod serve;
 pub mod show;
 pub mod status;
+pub mod supply;
 pub mod token;
 pub mod verify;
 
@@ -154,8 +156,12 @@ pub enum Command {
     Keys(keys::Keys),
     /// The effective configuration: show, check
     Config(config::Config),
-    /// Operator tokens: issue, list, revoke
+    /// Tokens of operators, and of users of the supply API: issue, list, revoke
     Token(token::Token),
+    /// The supply side's first administrator: admin
+    Supply(supply::Supply),
+    /// Whether the supply side's money adds up: verify
+    Ledger(ledger::Ledger),
     /// Announcements that wait for a person: list, redrive, settle
     Announcements(announcements::Announcements),
     /// Counts, and whether a server runs
@@ -213,6 +219,8 @@ async fn run(cli: Cli, out: Out) -> Ended {
         Command::Keys(args) => args.run(globals, out).await,
         Command::Config(args) => args.run(globals, out),
         Command::Token(args) => args.run(globals, out).await,
+        Command::Supply(args) => args.run(globals, out).await,
+        Command::Ledger(args) => args.run(globals, out).await,
         Command::Announcements(args) => args.run(globals, out).await,
         Command::Status(args) => args.run(globals, out).await,
         Command::Completions(args) => args.run(),

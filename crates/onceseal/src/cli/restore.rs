@@ -10,12 +10,13 @@ use clap::Args;
 use kernel::Clock as _;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
+use store::migration::Chain;
 
 use super::Globals;
 use super::out::{Ended, Exit, Out, Stop};
 use super::progress;
 use crate::random::SystemClock;
-use crate::wiring::CHAINS;
+use crate::wiring::chains;
 
 /// What every SQLite file begins with.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
@@ -56,7 +57,7 @@ impl Restore {
         std::fs::create_dir_all(folder)?;
         let lock = lock(folder)?;
         let aside = tempfile::Builder::new().prefix("restore-").tempdir_in(folder)?;
-        check(&self.from, aside.path()).await?;
+        check(&self.from, aside.path(), &chains(&loaded.config)).await?;
         let fresh = aside.path().join("restored.db");
         let hash = copy(&self.from, &fresh)?;
         let kept = put_aside(folder)?;
@@ -102,13 +103,13 @@ fn lock(folder: &Path) -> Result<File, Stop> {
 }
 
 /// Opens a copy as a server would: right schema, whole file.
-async fn check(from: &Path, aside: &Path) -> Result<(), Stop> {
+async fn check(from: &Path, aside: &Path, chains: &[Chain]) -> Result<(), Stop> {
     let folder = aside.join("check");
     std::fs::create_dir(&folder)?;
     copy(from, &folder.join(store::FILE))?;
     let problem = |text: String| Stop::new(Exit::Problems, format!("{}: {text}", from.display()));
     let settings = store::Settings::Sqlite(store::Sqlite { readers: 1, ..store::Sqlite::new(&folder) });
-    let opened = store::Store::open(&settings, &CHAINS, Arc::new(SystemClock))
+    let opened = store::Store::open(&settings, chains, Arc::new(SystemClock))
         .await
         .map_err(|cause| problem(cause.to_string()))?;
     let found = progress::during("checking the backup", opened.integrity()).await;

@@ -8,6 +8,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::Globals;
 use super::out::{Ended, Exit, Out, Stop};
 use crate::config::endpoint;
+use crate::wiring::market;
 use crate::wiring::server::Server;
 
 /// Arguments.
@@ -38,6 +39,7 @@ impl Serve {
         let logging = crate::logging::start(&loaded.config).map_err(|cause| Stop::new(Exit::Usage, cause))?;
         // Without a usable secret nothing is touched: no folder, no key, no socket.
         endpoint::all(&loaded).map_err(|cause| Stop::new(Exit::Usage, cause))?;
+        market::check(&loaded.config).map_err(|cause| Stop::new(Exit::Usage, cause))?;
         if store::is_locked(&loaded.config.storage.folder).unwrap_or(false) {
             let folder = loaded.config.storage.folder.display();
             let text = format!(

@@ -163,7 +163,11 @@ pub fn s3(
         bucket: name,
         prefix,
         access: access(&settings, variables)?,
-        authorities: settings.authorities.as_deref().map(authorities).transpose()?,
+        authorities: settings
+            .authorities
+            .as_deref()
+            .map(|path| authorities(path).map_err(|cause| format!("s3.{cause}")))
+            .transpose()?,
         addressing: if path_style { Addressing::Path } else { Addressing::Host },
         endpoint: settings.endpoint,
         region: settings.region,
@@ -195,12 +199,16 @@ fn access(
     Ok(Access::Surroundings(said))
 }
 
-fn authorities(path: &Path) -> Result<Vec<u8>, String> {
-    let fail = |cause: std::io::Error| format!("s3.authorities {}: {cause}", path.display());
+/// Reads a file of authorities; a refusal begins with `authorities` and the path.
+///
+/// # Errors
+/// It can't be read, or is too large.
+pub fn authorities(path: &Path) -> Result<Vec<u8>, String> {
+    let fail = |cause: std::io::Error| format!("authorities {}: {cause}", path.display());
     let length = std::fs::metadata(path).map_err(fail)?.len();
     if length > AUTHORITIES_MAX {
         return Err(format!(
-            "s3.authorities {} has {length} bytes; use at most {AUTHORITIES_MAX}",
+            "authorities {} has {length} bytes; use at most {AUTHORITIES_MAX}",
             path.display()
         ));
     }

@@ -8,6 +8,7 @@ use url::Url;
 
 use super::files;
 use super::settings::{Config, Server};
+use super::supply;
 use super::unit::{Size, Span};
 
 /// Longest time that a repeat may wait. Some senders give up after five seconds, so the edge ends every
@@ -42,6 +43,7 @@ pub fn check(config: &Config) -> Result<(), String> {
         return Err("issuer.name must have 1 to 200 characters".into());
     }
     files::check(config)?;
+    supply::check(&config.supply)?;
     channels(config)?;
     config.telemetry.endpoint.as_deref().map_or(Ok(()), collector)?;
     sources(config)

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use source::Kind;
 
 use super::secret::SecretRef;
+use super::supply::Supply;
 use super::unit::{Size, Span};
 
 /// The whole configuration.
@@ -37,6 +38,8 @@ pub struct Config {
     pub log: Log,
     /// Where traces go.
     pub telemetry: Telemetry,
+    /// The supply side.
+    pub supply: Supply,
     /// The webhook endpoints, by their name in the address.
     pub sources: BTreeMap<String, Source>,
 }

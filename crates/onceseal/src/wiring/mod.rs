@@ -1,13 +1,17 @@
-//! From settings to a working house: store, door, keys, AuditVisa and the router, in this order. [`server`]
-//! adds what only a server has: a socket, the workers, signals, reload ([`reload`]).
+//! From settings to a working house: store, door, keys, AuditVisa, the supply side ([`market`]) and the router, in
+//! this order. [`server`] adds what only a server has: a socket, the workers, signals, reload ([`reload`]).
 //!
 //! Not here: what any of the parts does.
 
 pub mod export;
+pub mod market;
 pub mod node;
 pub mod plain;
 pub mod reload;
+pub mod scheduler;
+pub mod secrets;
 pub mod server;
+pub mod sms;
 pub mod waker;
 
 use std::path::{Path, PathBuf};
@@ -24,18 +28,23 @@ use ipnet::IpNet;
 use kernel::Clock;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use secrecy::SecretString;
-use store::migration::{CERTIFY, CORE, Chain};
+use store::migration::{CERTIFY, CORE, Chain, SUPPLY};
 use web::health::Check;
 use web::token::{Token, Tokens};
 
 use crate::config::files::{self, Files};
 use crate::config::secret::Layout;
 use crate::config::settings::PostgresMode;
+use crate::config::supply::SmsSender;
 use crate::config::{Config, Loaded};
 use crate::random::{OsRandom, StoreClock, SystemClock};
 
-/// The schema that this program works with.
-pub const CHAINS: [Chain; 2] = [CORE, CERTIFY];
+/// The schema that this program works with: the supply side's, too, where that is on.
+#[must_use]
+pub fn chains(config: &Config) -> Vec<Chain> {
+    let supply = config.supply.enabled.then_some(SUPPLY);
+    [CORE, CERTIFY].into_iter().chain(supply).collect()
+}
 
 /// Folder of the certificates' files, inside the data folder.
 pub const DELIVERIES: &str = "deliveries";
@@ -54,6 +63,8 @@ pub struct House {
     pub token: Token,
     /// The clock that all parts share.
     pub clock: Arc<dyn Clock>,
+    /// The supply side, where it is on.
+    pub supply: Option<Arc<web::supply::Supply>>,
     shelf: Shelf,
     _claim: Option<store::FolderLock>,
 }
@@ -91,7 +102,7 @@ impl House {
                 (Some(claim), Some(node::name(folder)?))
             }
         };
-        let store = store::Store::open(&settings, &CHAINS, Arc::clone(&clock))
+        let store = store::Store::open(&settings, &chains(config), Arc::clone(&clock))
             .await
             .map_err(|cause| cause.to_string())?;
         let clock: Arc<dyn Clock> = Arc::new(StoreClock { machine: clock, store: store.clone() });
@@ -107,7 +118,9 @@ impl House {
             None => visa,
         };
         visa.set_endpoints(endpoints);
-        Ok(Self { visa: Arc::new(visa), token: Token::random(&OsRandom), clock, shelf, _claim: claim })
+        let supply = market::open(config, visa.door(), &clock).await?;
+        let token = Token::random(&OsRandom);
+        Ok(Self { visa: Arc::new(visa), token, clock, supply, shelf, _claim: claim })
     }
 
     /// All routes.
@@ -128,7 +141,7 @@ impl House {
             checks: self.checks(config),
             announcements,
             rebuild: Some(rebuild),
-            supply: None,
+            supply: self.supply.clone(),
         }))
     }
 
@@ -136,7 +149,7 @@ impl House {
         let mut checks = vec![deliveries(&self.shelf)];
         let store = self.visa.door().store().clone();
         if store.is_shared() {
-            checks.push(Check::schema(store.clone(), &CHAINS));
+            checks.push(Check::schema(store.clone(), &chains(config)));
             checks.push(Check::clock(store, config.postgres.clock_limit.0));
         }
         checks
@@ -153,10 +166,14 @@ impl House {
     }
 }
 
-/// The channels that are named by a setting.
+/// The channels that are named by a setting, or that the supply side needs.
 #[must_use]
 pub fn destinations(config: &Config) -> Vec<String> {
     let mut names = [config.announce.channels.clone(), config.announce.repeats.clone()].concat();
+    if config.supply.enabled {
+        names.push("log".into());
+        names.extend((config.supply.sms.sender != SmsSender::Off).then(|| sms::NAME.to_owned()));
+    }
     names.sort();
     names.dedup();
     names

@@ -15,10 +15,12 @@ use web::{ServeSettings, Stopped};
 
 use super::export::Export;
 use super::reload::Reload;
-use super::{House, Metrics, Surroundings, destinations, node, plain, public_url, waker};
+use super::scheduler::Scheduler;
+use super::{House, Metrics, Surroundings, destinations, node, plain, public_url, sms, waker};
 use crate::cli::api::{RunFile, Running};
 use crate::config::secret::Layout;
 use crate::config::settings::ArrivalMode;
+use crate::config::supply::SmsSender;
 use crate::config::{Config, Loaded, Places, endpoint};
 
 /// A server that is ready to be run.
@@ -36,6 +38,7 @@ pub struct Server {
     flusher: Option<Flusher>,
     relay: relay::Handle,
     export: Export,
+    scheduler: Option<Scheduler>,
     tasks: [JoinHandle<()>; 2],
     run_file: RunFile,
 }
@@ -49,7 +52,7 @@ impl Server {
     pub async fn start(places: Places, loaded: Loaded) -> Result<Self, String> {
         let endpoints = endpoint::all(&loaded)?;
         let config = &loaded.config;
-        let channels = channels(config)?;
+        let mut channels = channels(config)?;
         let tls = tls(config)?;
         let listen = config.server.listen;
         let listener = TcpListener::bind(listen)
@@ -72,6 +75,10 @@ impl Server {
         let recovery = Recovery::start(&house.visa, config.storage.sync_after.0);
         let buffered = config.arrivals.mode == ArrivalMode::Buffered;
         let flusher = buffered.then(|| house.visa.buffer_arrivals());
+        if let Some(supply) = &house.supply {
+            begin(supply).await?;
+            channels.extend(codes(config, &house)?);
+        }
         let relay = Relay::start(
             house.visa.door().clone(),
             Arc::clone(&house.clock),
@@ -80,6 +87,11 @@ impl Server {
         );
         let export = Export::start(Arc::clone(&house.visa), &config.storage.folder);
         let rebuild = Some(export.rebuild());
+        let interval = config.supply.scheduler_interval.0;
+        let scheduler = house
+            .supply
+            .as_ref()
+            .map(|supply| Scheduler::start(supply.door.clone(), Arc::clone(&supply.house), interval));
         let around = Surroundings { metrics: metrics.clone(), nudge: Some(relay.nudger()), rebuild };
         let router = house.router(config, around)?;
         let (router, waker) = waker::wake(traced(router, config), relay.nudger());
@@ -112,6 +124,7 @@ impl Server {
             flusher,
             relay,
             export,
+            scheduler,
             tasks: [reload, waker],
             run_file,
         })
@@ -132,6 +145,9 @@ impl Server {
     {
         let served = web::serve(self.listener, self.router, self.settings, stop).await;
         self.tasks.iter().for_each(JoinHandle::abort);
+        if let Some(scheduler) = self.scheduler {
+            scheduler.stop().await;
+        }
         self.relay.stop().await;
         self.export.stop().await;
         self.recovery.stop().await;
@@ -141,6 +157,32 @@ impl Server {
         drop(self.run_file);
         served
     }
+}
+
+/// What the supply side needs before its first request: the platform's own accounts.
+async fn begin(supply: &web::supply::Supply) -> Result<(), String> {
+    let seeded = ::supply::platform::seed(&supply.door, supply.house.policy.currency).await;
+    match seeded {
+        Ok(()) => Ok(()),
+        // Fenced, it only reads; whoever moves the installation started it.
+        Err(door::Failure::Store(store::Error::Fenced)) => Ok(()),
+        Err(cause) => Err(format!("the platform's accounts can't be opened: {cause}")),
+    }
+}
+
+/// The channel of SMS codes, where somebody sends them.
+fn codes(config: &Config, house: &House) -> Result<Option<Arc<dyn Channel>>, String> {
+    let (Some(supply), Some(sender)) = (&house.supply, sms::sender(config)?) else { return Ok(None) };
+    let Some(codes) = &supply.house.keys.sms else { return Ok(None) };
+    let removed = config.supply.sms.removes_repeats || config.supply.sms.sender == SmsSender::Development;
+    Ok(Some(Arc::new(sms::Codes {
+        sender,
+        repeats: if removed { relay::Repeats::Removed } else { relay::Repeats::Shown },
+        codes: Arc::clone(codes),
+        custody: supply.house.keys.custody.clone(),
+        store: supply.door.store().clone(),
+        clock: Arc::clone(&house.clock),
+    })))
 }
 
 /// Requests become parts of their callers' traces where traces are exported.

@@ -19,6 +19,19 @@ from supply_packages p join supply_accounts a on a.id = p.supply_account_id
 where p.status = 'sold_out' and p.available_quota > 0 and p.end_at > $1 and not p.platform_frozen
   and a.status = 'active' and not a.is_frozen order by p.id limit $2";
 
+/// Frozen ones can't be sold and are not paused either: what is locked stays as it is.
+const PAUSE: &str = "select p.tenant_id, p.id
+from supply_packages p join supply_accounts a on a.id = p.supply_account_id
+where p.status = 'active' and not p.platform_frozen and a.status <> 'active' order by p.id limit $1";
+
+/// Active packages whose account is not active any more (section 6.1): for [`super::Pause`], fact `pause`. Read by
+/// [`crate::platform::Due`]. Paused and made active again, a package may get there a second time, so the fact's
+/// name deduplicates nothing.
+#[must_use]
+pub fn to_pause(limit: i64) -> Query {
+    Query::new("due.packages_pause", PAUSE, values![limit])
+}
+
 /// What there is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {

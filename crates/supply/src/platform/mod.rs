@@ -8,6 +8,7 @@ pub(crate) mod fields;
 mod people;
 mod price_protection;
 mod seed;
+mod staff;
 mod supplier;
 mod topup;
 
@@ -15,5 +16,6 @@ pub use buyer::{ApiKey, CreateBuyer};
 pub use due::{Due, earnings_to_release, orders_to_close, orders_to_time_out};
 pub use price_protection::{Basis, ProtectPrice};
 pub use seed::seed;
+pub use staff::AddStaff;
 pub use supplier::{CreateSupplier, SealedPhone};
 pub use topup::TopUp;

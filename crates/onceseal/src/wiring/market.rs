@@ -1,0 +1,194 @@
+//! From `[supply]` to the supply side: keys, custody, issuer, guard, and who hears of what. Not here: the server's
+//! scheduler ([`super::scheduler`]), sending codes ([`super::sms`]).
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use auth::{Callers, Issuer, KeyRing, Statuses, Verifier};
+use custody::provider::{Addresses, Settings, policy::Policy as Verdicts};
+use custody::sms::SmsCodes;
+use custody::{Custody, Fingerprints, LocalKeyring, Material};
+use door::Door;
+use guard::{Guard, Scanner, TOKEN_EXCEPTIONS};
+use kernel::Clock;
+use onceseal_http::{Fingerprints as Hashes, Protocol};
+use store::Query;
+use supply::tokens::TokenRows;
+use supply::{House, Keys, Route};
+use web::supply::{Rate, Rates, Supply};
+
+use super::keys_folder;
+use super::secrets::{self, Secrets};
+use crate::config::supply::{self as settings, SmsSender};
+use crate::config::{Config, files};
+use crate::random::OsRandom;
+
+/// Name of the local key that wraps data keys, in the columns `*_kms_key_alias`.
+const ALIAS: &str = "local/supply";
+/// Calls of one operator in a minute (section 7.3).
+const CALLS: Rate = Rate(6000);
+/// What alerts of the supply side begin with, and who hears of them.
+const ALERTS: &str = "supply.alert.";
+/// Rows that can't be read without the keys.
+const SEALED: &str = "select (select count(*) from supply_suppliers) + (select count(*) from supply_accounts) + (select count(*) from auth_api_keys)";
+
+/// The folder of the keys that the configuration does not name.
+#[must_use]
+pub fn folder(config: &Config) -> PathBuf {
+    keys_folder(config).join(secrets::FOLDER)
+}
+
+/// Reads what is named, so that nothing is touched before a secret that can't be used is told of.
+///
+/// # Errors
+/// Says which secret, why, and what to do.
+pub fn check(config: &Config) -> Result<(), String> {
+    let keys = &config.supply.keys;
+    if config.supply.enabled && !keys.are_local() {
+        Secrets::named(keys)?;
+    }
+    super::sms::sender(config).map(drop)
+}
+
+/// Puts the supply side together; `None` where it is off.
+///
+/// # Errors
+/// Says which setting or key, why, and what to do.
+pub async fn open(
+    config: &Config,
+    door: &Door,
+    clock: &Arc<dyn Clock>,
+) -> Result<Option<Arc<Supply>>, String> {
+    let set = &config.supply;
+    if !set.enabled {
+        return Ok(None);
+    }
+    let secrets = held(config, door).await?;
+    let random = door.random();
+    let policy = settings::policy(set)?;
+    let keys = keys(config, &secrets, clock)?;
+    let house =
+        House { policy, random: Arc::clone(&random), clock: Arc::clone(clock), keys, routes: routes(config) };
+    let (verifier, issuer) = issuer(config, clock).await?;
+    let believed = Duration::from_secs(u64::from(set.token_status_cache_seconds));
+    let statuses = Statuses::believing_for(Arc::new(TokenRows::new(door.store().clone())), believed);
+    let (current, former) = secrets.idempotency();
+    let hashes =
+        Hashes::new(&current, &former).map_err(|cause| format!("supply.keys.idempotency: {cause}"))?;
+    let scanner = Scanner::standard().map_err(|cause| format!("the guard's patterns: {cause}"))?;
+    Ok(Some(Arc::new(Supply {
+        door: door.clone(),
+        house: Arc::new(house),
+        callers: Callers::new(verifier, statuses),
+        issuer,
+        protocol: Arc::new(Protocol::new(hashes, random)),
+        guard: Guard::new(scanner, TOKEN_EXCEPTIONS.to_vec(), &secrets.guard()),
+        rates: Rates::new(CALLS, Rate(set.verify_per_minute)),
+        twin_wait: config.server.wait.0,
+        buyer_keys: secrets.buyer(),
+        clock: Arc::clone(clock),
+    })))
+}
+
+/// The keys; those in files are made where nothing can have been sealed under others.
+async fn held(config: &Config, door: &Door) -> Result<Secrets, String> {
+    let keys = &config.supply.keys;
+    if !keys.are_local() {
+        return Secrets::named(keys);
+    }
+    let folder = folder(config);
+    if let Some(missing) = secrets::missing(&folder) {
+        let lost = |why: &str| {
+            Err(format!(
+                "supply.keys: the key file keys/{}/{missing} is not there, and {why}",
+                secrets::FOLDER
+            ))
+        };
+        if config.storage.database.is_some() {
+            return lost(
+                "all nodes of a database need the same keys; make them once with `onceseal init --supply` and copy them, or name them in [supply.keys]",
+            );
+        }
+        let rows = door.store().query(Query::new("supply.sealed", SEALED, vec![])).await;
+        let sealed = rows.and_then(|rows| rows.first().map_or(Ok(0), |row| row.int(0)));
+        if sealed.map_err(|cause| cause.to_string())? > 0 {
+            return lost(
+                "the database holds what was sealed under it; put it back from the backup of the keys",
+            );
+        }
+        let made = secrets::make(&folder, &OsRandom)?;
+        tracing::info!(files = made.len(), "supply_keys_made");
+    }
+    Secrets::local(&folder)
+}
+
+fn keys(config: &Config, secrets: &Secrets, clock: &Arc<dyn Clock>) -> Result<Keys, String> {
+    let set = &config.supply;
+    let current = secrets.kek.iter().map(|(version, _)| *version).max().unwrap_or_default();
+    let ring = LocalKeyring::new(ALIAS, current, secrets.kek.clone(), Arc::new(OsRandom));
+    let ring = ring.map_err(|cause| format!("supply.keys.kek: {cause}"))?;
+    let fingerprints = Fingerprints::new(&secrets.pepper, secrets.former_pepper.as_ref());
+    let sms = (set.sms.sender != SmsSender::Off).then(|| codes(&secrets.sms)).transpose()?;
+    let places = &set.providers;
+    let addresses = Addresses {
+        openai: places.openai.clone(),
+        anthropic: places.anthropic.clone(),
+        gemini: places.gemini.clone(),
+        baidu: places.baidu.clone(),
+        xfyun: places.xfyun.clone(),
+        tencent: places.tencent.clone(),
+        tencent_signed: places.tencent_signed.clone(),
+    };
+    let asked = Settings { addresses, quota_header: places.quota_header.clone(), ..Settings::default() };
+    let verdicts = Verdicts::standard(settings::assumed_quota(set)?);
+    let verifier = custody::Verifier::new(asked, verdicts, Arc::clone(clock), Arc::new(OsRandom));
+    Ok(Keys {
+        custody: Custody::new(Arc::new(ring), Arc::new(OsRandom)),
+        fingerprints: Arc::new(fingerprints.map_err(|cause| format!("supply.keys.pepper: {cause}"))?),
+        sms: sms.map(Arc::new),
+        verifier: Arc::new(verifier.map_err(|cause| format!("supply.providers: {cause}"))?),
+    })
+}
+
+fn codes(versions: &[(u32, Material)]) -> Result<SmsCodes, String> {
+    let mut newest = versions.iter().rev().map(|(version, material)| (*version, material));
+    let current = newest.next().ok_or("supply.keys.sms is not set")?;
+    SmsCodes::new(current, newest.next()).map_err(|cause| format!("supply.keys.sms: {cause}"))
+}
+
+/// Who hears of which event.
+fn routes(config: &Config) -> Vec<Route> {
+    let alerts = Route { prefix: ALERTS.into(), destination: "log".into() };
+    let codes = Route { prefix: super::sms::EVENT.into(), destination: super::sms::NAME.into() };
+    [Some(alerts), (config.supply.sms.sender != SmsSender::Off).then_some(codes)]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+async fn issuer(config: &Config, clock: &Arc<dyn Clock>) -> Result<(Verifier, Option<Arc<Issuer>>), String> {
+    let set = &config.supply.issuer;
+    if let Some(url) = &set.jwks_url {
+        let authorities = set.authorities.as_deref().map(files::authorities).transpose();
+        let authorities = authorities.map_err(|cause| format!("supply.issuer.{cause}"))?;
+        let asked = auth::jwks::Settings { authorities, ..auth::jwks::Settings::new(url) };
+        let outside = auth::jwks::Outside::new(asked, Arc::clone(clock));
+        let outside = outside.map_err(|cause| format!("supply.issuer.jwks_url: {cause}"))?;
+        // It may come later; until then callers are told that their token can't be checked.
+        if outside.warm().await.is_err() {
+            tracing::warn!("supply.issuer.jwks_url gives no keys yet");
+        }
+        let ring: Arc<dyn KeyRing> = Arc::new(outside);
+        return Ok((Verifier::new(&set.name, &set.audience, ring), None));
+    }
+    let fail = |cause: auth::issuer::Error| format!("supply.issuer: {cause}");
+    let folder = set.folder.clone().unwrap_or_else(|| folder(config));
+    let keys = auth::issuer::folder::open(&folder, &OsRandom).map_err(fail)?;
+    let mut issuer = Issuer::new(&set.name, &set.audience, keys).map_err(fail)?;
+    if let Some(kid) = &set.signing_key {
+        issuer = issuer.signing_with(kid).map_err(fail)?;
+    }
+    let verifier = Verifier::new(issuer.name(), issuer.audience(), issuer.keys().map_err(fail)?);
+    Ok((verifier, Some(Arc::new(issuer))))
+}

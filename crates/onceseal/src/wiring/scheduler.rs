@@ -1,0 +1,183 @@
+//! What comes due on the supply side by itself: earnings are released, orders and packages end, payouts begin, the
+//! ledger is looked through. Runs on every node: each fact is a command whose state check lets it happen once, so a
+//! node that comes second is refused and nothing is counted twice. Not here: what is due (`supply`'s lists).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use door::{Answer, Door, Submission};
+use kernel::Time;
+use store::{Error, Query};
+use supply::earnings::Release;
+use supply::orders::{Cancel, Cause, Close};
+use supply::packages::due::to_pause;
+use supply::packages::{self, Expire, Pause, Restock, SellOut, Turn};
+use supply::platform::{Due, earnings_to_release, orders_to_close, orders_to_time_out};
+use supply::settlements::{self, Start, Stuck, Unbalanced, due};
+use supply::{Action, Caller, Commanded, Context, House};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// Objects of one list in one round.
+const BATCH: i64 = 100;
+/// What was refused is left alone for so long: the list named it by a state that the command sees otherwise.
+const PAUSE: Duration = Duration::from_secs(300);
+/// Between two looks through the ledger (section 11.5).
+const LEDGER_EVERY: Duration = Duration::from_secs(3600);
+
+/// The running scheduler.
+#[derive(Debug)]
+pub struct Scheduler {
+    stopping: watch::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+impl Scheduler {
+    /// Looks every `every`, a fifth more or less, so that nodes do not meet each time.
+    #[must_use]
+    pub fn start(door: Door, house: Arc<House>, every: Duration) -> Self {
+        let (stopping, stop) = watch::channel(());
+        let round = Round { door, house, refused: HashMap::new(), ledger_at: None, stop };
+        Self { stopping, task: tokio::spawn(run(round, every)) }
+    }
+
+    /// Ends after the command that is running.
+    pub async fn stop(self) {
+        drop(self.stopping);
+        if self.task.await.is_err() {
+            tracing::error!("scheduler_stopped_early");
+        }
+    }
+}
+
+struct Round {
+    door: Door,
+    house: Arc<House>,
+    /// Facts that were refused, and until when they are left alone.
+    refused: HashMap<String, Time>,
+    ledger_at: Option<Time>,
+    stop: watch::Receiver<()>,
+}
+
+async fn run(mut round: Round, every: Duration) {
+    loop {
+        let mut stop = round.stop.clone();
+        let wait = jittered(&round.house, every);
+        tokio::select! {
+            _ = stop.changed() => return,
+            () = tokio::time::sleep(wait) => {}
+        }
+        if round.door.store().is_closed() {
+            return;
+        }
+        if let Err(cause) = round.all().await {
+            // A fenced or unreachable store: the next round finds the same objects.
+            tracing::warn!(%cause, "scheduler_round_broke_off");
+        }
+    }
+}
+
+/// Four to six fifths of `every`.
+fn jittered(house: &House, every: Duration) -> Duration {
+    let mut byte = [0; 1];
+    house.random.fill(&mut byte);
+    every * 4 / 5 + every * u32::from(byte[0]) / 640
+}
+
+impl Round {
+    async fn all(&mut self) -> Result<(), Error> {
+        let now = self.house.clock.now();
+        self.refused.retain(|_, until| *until > now);
+        let house = Arc::clone(&self.house);
+        self.each(orders_to_time_out(now, BATCH, &house), "timeout", now, |due| Cancel {
+            order_id: due.id,
+            cause: Cause::Timeout,
+        })
+        .await?;
+        self.each(orders_to_close(now, BATCH), "close", now, |due| Close { order_id: due.id }).await?;
+        self.each(earnings_to_release(now, BATCH), "release", now, |due| Release { earning_id: due.id })
+            .await?;
+        self.each(to_pause(BATCH), "pause", now, |due| Pause { package_id: due.id }).await?;
+        for turn in [Turn::Expire, Turn::SellOut, Turn::Restock] {
+            self.packages(turn, now).await?;
+        }
+        self.each(due::to_start(now, BATCH, &house), "payout_start", now, |due| Start {
+            settlement_id: due.id,
+        })
+        .await?;
+        self.each(due::stuck(now, BATCH), "payout_stuck", now, |due| Stuck { settlement_id: due.id }).await?;
+        self.ledger(now).await
+    }
+
+    /// One list, one command for each of its objects.
+    async fn each<A: Action>(
+        &mut self,
+        list: Query,
+        fact: &'static str,
+        now: Time,
+        action: impl Fn(Due) -> A,
+    ) -> Result<(), Error> {
+        for row in self.door.store().query(list).await? {
+            let due = Due::read(&row)?;
+            self.submit((fact, due.caller(fact)), now, action(due)).await;
+        }
+        Ok(())
+    }
+
+    async fn packages(&mut self, turn: Turn, now: Time) -> Result<(), Error> {
+        for due in packages::Due::list(self.door.store(), turn, now, BATCH).await? {
+            let (caller, package_id) = (due.caller(), due.package_id);
+            match turn {
+                Turn::Expire => self.submit(("expire", caller), now, Expire { package_id }).await,
+                Turn::SellOut => self.submit(("sold_out", caller), now, SellOut { package_id }).await,
+                Turn::Restock => self.submit(("restock", caller), now, Restock { package_id }).await,
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks through the whole ledger; what is found is put on record and told.
+    async fn ledger(&mut self, now: Time) -> Result<(), Error> {
+        if self.ledger_at.is_some_and(|at| at > now) || self.stopping() {
+            return Ok(());
+        }
+        self.ledger_at = Some(now.plus(LEDGER_EVERY));
+        let found = settlements::reconcile(self.door.store()).await?;
+        metrics::gauge!("onceseal_ledger_violations").set(u32::try_from(found.len()).unwrap_or(u32::MAX));
+        for violation in found {
+            tracing::error!(%violation, "ledger_unbalanced");
+            let fact = format!("reconcile:{}:{}", violation.object, now.seconds() / 3600);
+            let caller = Caller::system(supply::caller::PLATFORM, &fact);
+            self.submit(("reconcile", caller), now, Unbalanced { violation }).await;
+        }
+        Ok(())
+    }
+
+    fn stopping(&self) -> bool {
+        self.stop.has_changed().is_err()
+    }
+
+    async fn submit<A: Action>(&mut self, (fact, caller): (&'static str, Caller), now: Time, action: A) {
+        let name = caller.request_id.clone();
+        if self.stopping() || self.refused.contains_key(&name) {
+            return;
+        }
+        let command = Commanded { context: Context { caller, house: Arc::clone(&self.house) }, action };
+        // Keyless: the state alone lets a fact happen once.
+        let ended = self.door.submit(Submission { key: None, command, wait: Duration::ZERO }).await;
+        let outcome = match &ended {
+            Ok(Answer::Done(done)) if done.outcome.code < 400 => "done",
+            Ok(_) => "refused",
+            Err(cause) => {
+                tracing::warn!(fact = name, %cause, "scheduler_command_failed");
+                "failed"
+            }
+        };
+        if outcome != "done" {
+            self.refused.insert(name, now.plus(PAUSE));
+        }
+        metrics::counter!("onceseal_scheduler_commands_total", "fact" => fact, "outcome" => outcome)
+            .increment(1);
+    }
+}
