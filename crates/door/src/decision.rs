@@ -34,6 +34,15 @@ pub enum Ruling {
 }
 
 impl Ruling {
+    /// What is answered, if anything is.
+    #[must_use]
+    pub const fn outcome(&self) -> Option<&Outcome> {
+        match self {
+            Self::Formal(outcome) | Self::Passing(outcome) => Some(outcome),
+            Self::Open => None,
+        }
+    }
+
     /// The formal result, if it is one.
     pub(crate) const fn formal(&self) -> Option<&Outcome> {
         match self {

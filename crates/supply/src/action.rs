@@ -9,11 +9,12 @@ use door::{AuditRow, Command, Decision, Failure, Form, OutboxRow, Repeat, Ruling
 use kernel::{Outcome, Time};
 use serde::Serialize;
 use serde_json::{Map, Value as Json, json};
-use store::{Error, Query, Raise, Row, Value, Write, values};
+use store::{Error, Query, Raise, RaiseKind, Row, Value, Write, values};
 
 use crate::caller::{Caller, Object};
 use crate::code::{Code, Invariant};
 use crate::exact::Details;
+use crate::exit;
 use crate::house::House;
 
 /// Status words of `supply_idempotency_record`.
@@ -386,8 +387,8 @@ impl<A: Action> Command for Commanded<A> {
     fn decide(&self, prepared: &A::Prepared, loaded: &[Vec<Row>], at: Time) -> Result<Decision, Error> {
         let state = self.action.read(&self.context, loaded)?;
         match self.action.decide(&self.context, prepared, &state, at) {
-            Ok(change) => Ok(self.changed(change, at)),
-            Err(stop) => self.stopped(stop, at),
+            Ok(change) => exit::guarded(&self.context.house, self.changed(change, at)),
+            Err(stop) => exit::guarded(&self.context.house, self.stopped(stop, at)?),
         }
     }
 
@@ -403,10 +404,16 @@ impl<A: Action> Command for Commanded<A> {
         let refusal = match self.action.decide(&self.context, prepared, &state, at) {
             Err(Stop::Refused(refusal)) => Some(*refusal),
             Err(Stop::Broken(error)) => return Err(error),
-            Ok(_) => self.action.outrun(raise.write, &state),
+            // A value that its column does not take is nobody's speed; only a broken invariant is behind it, or nothing.
+            Ok(_) => self
+                .action
+                .outrun(raise.write, &state)
+                .filter(|refusal| raise.kind != RaiseKind::Rule || refusal.rule.is_some()),
         };
         match refusal {
-            Some(refusal) => self.refused(refusal, LostRace::Yes, at),
+            Some(refusal) => {
+                exit::guarded(&self.context.house, self.refused(refusal, LostRace::Yes, at)?)
+            }
             None => Err(Error::Raised(raise.clone())),
         }
     }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use guard::Guard;
 use kernel::{Clock, Random};
 
 use crate::keys::Keys;
@@ -21,6 +22,8 @@ pub struct House {
     pub keys: Keys,
     /// Who is told what; see [`House::destinations`].
     pub routes: Vec<Route>,
+    /// What looks at answers, audit and outbox before they are written (section 15.1); a server has one.
+    pub guard: Option<Arc<Guard>>,
 }
 
 /// Events whose name begins with `prefix` go to `destination`.
@@ -38,7 +41,7 @@ impl House {
     pub(crate) fn for_tests(policy: Policy) -> Self {
         let random = Arc::new(testkit::CountingRandom::default());
         let clock = Arc::new(testkit::MovableClock::at(1_774_576_984));
-        Self { policy, random, clock, keys: Keys::for_tests(), routes: Vec::new() }
+        Self { policy, random, clock, keys: Keys::for_tests(), routes: Vec::new(), guard: None }
     }
 
     /// Channels that are to hear of the event called `name`, each once.

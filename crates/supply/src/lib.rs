@@ -5,7 +5,7 @@
 //! Modules in reading order: [`caller`] (who acts), [`code`] (what is refused with), [`exact`] (JSON that goes
 //! out), [`policy`] (the numbers of section 23), [`keys`] (what is secret), [`house`] (what commands share),
 //! [`action`] (the form of a command), [`record`] (idempotency keys), [`rows`] (what the tables say), [`books`] (postings as rows),
-//! [`alert`], [`audit`] (as it is shown); then the commands: [`accounts`], [`packages`], [`orders`], [`earnings`], [`settlements`],
+//! [`exit`] (what must not be written), [`alert`], [`audit`] (as it is shown); then the commands: [`accounts`], [`packages`], [`orders`], [`earnings`], [`settlements`],
 //! [`platform`], [`tokens`].
 //!
 //! Not here: HTTP, tokens, scopes (crates `web`, `auth`), encryption (`custody`), double entry (`ledger`).
@@ -19,6 +19,7 @@ pub mod caller;
 pub mod code;
 pub mod earnings;
 pub mod exact;
+pub mod exit;
 pub mod house;
 pub mod keys;
 pub mod orders;

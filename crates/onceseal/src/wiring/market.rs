@@ -68,22 +68,29 @@ pub async fn open(
     let random = door.random();
     let policy = settings::policy(set)?;
     let keys = keys(config, &secrets, clock)?;
-    let house =
-        House { policy, random: Arc::clone(&random), clock: Arc::clone(clock), keys, routes: routes(config) };
+    let scanner = Scanner::standard().map_err(|cause| format!("the guard's patterns: {cause}"))?;
+    let guard = Arc::new(Guard::new(scanner, TOKEN_EXCEPTIONS.to_vec(), &secrets.guard()));
+    let house = House {
+        policy,
+        random: Arc::clone(&random),
+        clock: Arc::clone(clock),
+        keys,
+        routes: routes(config),
+        guard: Some(Arc::clone(&guard)),
+    };
     let (verifier, issuer) = issuer(config, clock).await?;
     let believed = Duration::from_secs(u64::from(set.token_status_cache_seconds));
     let statuses = Statuses::believing_for(Arc::new(TokenRows::new(door.store().clone())), believed);
     let (current, former) = secrets.idempotency();
     let hashes =
         Hashes::new(&current, &former).map_err(|cause| format!("supply.keys.idempotency: {cause}"))?;
-    let scanner = Scanner::standard().map_err(|cause| format!("the guard's patterns: {cause}"))?;
     Ok(Some(Arc::new(Supply {
         door: door.clone(),
         house: Arc::new(house),
         callers: Callers::new(verifier, statuses),
         issuer,
         protocol: Arc::new(Protocol::new(hashes, random)),
-        guard: Guard::new(scanner, TOKEN_EXCEPTIONS.to_vec(), &secrets.guard()),
+        guard,
         rates: Rates::new(CALLS, Rate(set.verify_per_minute)),
         twin_wait: config.server.wait.0,
         buyer_keys: secrets.buyer(),

@@ -10,6 +10,7 @@ use door::{Answer, Door, Submission};
 use kernel::Time;
 use store::{Error, Query};
 use supply::earnings::Release;
+use supply::exit::Withheld;
 use supply::orders::{Cancel, Cause, Close};
 use supply::packages::due::to_pause;
 use supply::packages::{self, Expire, Pause, Restock, SellOut, Turn};
@@ -163,7 +164,9 @@ impl Round {
         if self.stopping() || self.refused.contains_key(&name) {
             return;
         }
-        let command = Commanded { context: Context { caller, house: Arc::clone(&self.house) }, action };
+        let context = Context { caller, house: Arc::clone(&self.house) };
+        let (asking, object) = (context.clone(), action.object());
+        let command = Commanded { context, action };
         // Keyless: the state alone lets a fact happen once.
         let ended = self.door.submit(Submission { key: None, command, wait: Duration::ZERO }).await;
         let outcome = match &ended {
@@ -171,6 +174,11 @@ impl Round {
             Ok(_) => "refused",
             Err(cause) => {
                 tracing::warn!(fact = name, %cause, "scheduler_command_failed");
+                if let Some(withheld) = Withheld::of(cause)
+                    && let Err(untold) = withheld.tell(&self.door, &asking, &object).await
+                {
+                    tracing::error!(fact = name, %untold, "what was withheld could not be audited");
+                }
                 "failed"
             }
         };

@@ -10,6 +10,7 @@ use custody::provider::policy::Policy as Verdicts;
 use custody::sms::SmsCodes;
 use custody::{Custody, Fingerprints, LocalKeyring, Material, Verifier};
 use door::{Answer, Door, Submission};
+use guard::{Guard, Scanner};
 use kernel::money::{Currency, Money, Quota, QuotaUnit};
 use kernel::{Clock, Digest, Time};
 use ledger::ids::{Earning, Supplier};
@@ -83,6 +84,7 @@ pub(crate) async fn market_of(policy: Policy, providers: Settings) -> Market {
         clock: Arc::clone(&clock) as _,
         keys,
         routes: vec![],
+        guard: Some(Arc::new(Guard::new(Scanner::standard().unwrap(), vec![], &[5; 32]))),
     };
     let house = Arc::new(house);
     let (door, other) = (Door::new(store.clone(), Arc::clone(&random) as _), Door::new(store, random));

@@ -1,19 +1,20 @@
 //! A handler's way to the door, and the audit rows of what never reaches it.
 
+use std::sync::Arc;
+
 use axum::http::StatusCode;
 use axum::response::Response;
-use door::{Answer, AuditRow, Submission};
+use door::{Answer, AuditRow, Failure, Submission};
 use guard::Exposure;
 use kernel::Time;
 use onceseal_http::{Call, Code, Rejection, Scope};
-use serde_json::json;
-use store::{Write, values};
-use supply::alert::{self, Level};
+use store::{Error, Write, values};
+use supply::exit::{self, Withheld};
 use supply::record::RECORDS;
 use supply::{Action, Caller, Commanded, Context, Object, Refusal};
 
-use super::Supply;
 use super::enter::{Who, of_caller};
+use super::{Supply, envelope};
 
 /// Marks answers that came out of the door: their audit is in the transaction.
 #[derive(Clone, Copy, Debug)]
@@ -43,15 +44,37 @@ pub(super) async fn submit<A: Action>(
     };
     let owner = values![who.principal.tenant_id, who.principal.operator_id];
     let key = call.key(&Scope { table: &RECORDS, owner, life });
-    let context = Context { caller, house: std::sync::Arc::clone(&supply.house) };
+    let context = Context { caller, house: Arc::clone(&supply.house) };
+    let (asking, object) = (context.clone(), action.object());
     let command = Commanded { context, action };
     let ended = supply.door.submit(Submission { key, command, wait: supply.twin_wait }).await;
+    let ended = ended.map_err(unaudited);
+    if let Some(withheld) = ended.as_ref().err().and_then(Withheld::of) {
+        told(supply, &withheld, (&asking, &object)).await;
+        return envelope::plain(who.request_id(), envelope::WITHHELD);
+    }
     if matches!(ended, Ok(Answer::InProgress { same: false, .. })) {
         audited(supply, who, "idempotency.payload_mismatch", "IDEMPOTENCY_PAYLOAD_MISMATCH").await;
     }
     let mut response = call.answer(&ended);
     response.extensions_mut().insert(Submitted);
     response
+}
+
+/// Where audit or outbox can't be written nothing was kept, whatever the reason: it is a dependency that is not there
+/// just now, 503 (section 10, "If it cannot be written the answer is 503").
+fn unaudited(failure: Failure) -> Failure {
+    let name = match &failure {
+        Failure::Store(Error::Raised(raise)) => raise.write,
+        Failure::Store(Error::Statement { name, .. }) => name,
+        _ => return failure,
+    };
+    match name {
+        "audit.insert" | "outbox.insert" | "outbox.delivery" => {
+            Failure::Step { step: name, cause: failure.to_string() }
+        }
+        _ => failure,
+    }
 }
 
 /// As [`submit`], for objects of the caller's own tenant.
@@ -81,30 +104,26 @@ pub(super) fn unfit(call: &Call, refusal: &Refusal) -> Response {
 pub(super) async fn audited(supply: &Supply, who: &Who, event: &'static str, code: &str) {
     let mut row = who.own().audit(event, &of_caller(who));
     row.result_code = code.to_owned();
-    keep(supply, vec![row], Vec::new()).await;
+    keep(supply, vec![row]).await;
 }
 
-/// What was about to leave: audited without the match, and a P0 alert (section 15.1).
-pub(super) async fn exposed(supply: &Supply, who: &Who, event: &'static str, exposure: &Exposure) {
-    let object = of_caller(who);
-    let mut row = who.own().audit(event, &object);
-    row.result_code = "SUP_COM_5002".into();
-    row.metadata = json!({ "blocked": true, "rule": exposure.rule, "location": exposure.location,
-        "mac": exposure.mac.iter().map(|byte| format!("{byte:02x}")).collect::<String>() });
-    keep(supply, vec![row], vec![object]).await;
+/// What was about to leave with an answer: audited without the match, and a P0 alert (section 15.1).
+pub(super) async fn exposed(supply: &Supply, who: &Who, exposure: &Exposure) {
+    let context = Context { caller: who.own(), house: Arc::clone(&supply.house) };
+    told(supply, &Withheld::new(exit::IN_RESPONSE, exposure), (&context, &of_caller(who))).await;
 }
 
-async fn keep(supply: &Supply, rows: Vec<AuditRow>, alerts: Vec<Object>) {
-    let (random, house) = (supply.door.random(), std::sync::Arc::clone(&supply.house));
+async fn told(supply: &Supply, withheld: &Withheld, (context, object): (&Context, &Object)) {
+    metrics::counter!("onceseal_credential_exposure_blocked_total").increment(1);
+    if let Err(failure) = withheld.tell(&supply.door, context, object).await {
+        tracing::error!(%failure, "a withheld answer could not be audited");
+    }
+}
+
+async fn keep(supply: &Supply, rows: Vec<AuditRow>) {
+    let random = supply.door.random();
     let plan = move |_: Vec<Vec<store::Row>>, now: Time| {
-        let mut writes: Vec<Write> = rows.iter().map(|row| row.clone().write(now, &*random)).collect();
-        for object in &alerts {
-            let event = alert::raised(Level::P0, "credential_exposure_blocked", object);
-            let context =
-                Context { caller: Caller::system(1, "alert"), house: std::sync::Arc::clone(&house) };
-            writes.extend(event.told(&context, now).writes(now, &*random));
-        }
-        Ok((writes, ()))
+        Ok((rows.iter().map(|row| row.clone().write(now, &*random)).collect::<Vec<Write>>(), ()))
     };
     if let Err(failure) = supply.door.maintain("audit", Vec::new(), plan).await {
         tracing::error!(%failure, "a refusal could not be audited");

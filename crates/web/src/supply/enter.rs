@@ -13,12 +13,12 @@ use axum::middleware::Next;
 use axum::response::Response;
 use axum::routing::MethodRouter;
 use guard::Verdict;
-use onceseal_http::headers::{self, Asked};
+use onceseal_http::headers::{self, Asked, IdempotencyKey};
 use serde_json::Value as Json;
 use supply::{Caller, Capacity, Object};
 
 use super::act::{self, Submitted};
-use super::envelope::{self, Fixed, TOO_MANY, WITHHELD};
+use super::envelope::{self, Fixed, KEY_INVALID, TOO_MANY, WITHHELD};
 use super::rate::Kind;
 use super::{Shared, Supply};
 use crate::arrival::Arrived;
@@ -115,13 +115,20 @@ impl<S: Sync> FromRequestParts<S> for Who {
 async fn enter(State((supply, gate)): State<(Shared, Gate)>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
     let asked = headers::read(&parts.headers, onceseal_http::Need::Optional, &*supply.protocol.random);
-    let asked = asked.unwrap_or_else(|refused| refused.asked);
-    let who = match who(&supply, &parts, asked.clone()).await {
+    let mut asked = asked.unwrap_or_else(|refused| refused.asked);
+    // A key is kept and audited as it came: one that looks like a credential goes no further than this.
+    let is_secret = |key: &IdempotencyKey| supply.guard.scanner().find(key.as_str()).is_some();
+    let unfit = asked.key.take_if(|key| is_secret(key)).is_some();
+    let who = match who(&supply, &parts, asked).await {
         Ok(who) => who,
         Err(response) => return *response,
     };
     if let Some(refused) = refused(&supply, gate, &who).await {
         return refused;
+    }
+    if unfit {
+        act::audited(&supply, &who, "supply.write.refused", KEY_INVALID.name).await;
+        return envelope::plain(who.request_id(), KEY_INVALID);
     }
     let route = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
     let route = format!("{} {route}", parts.method);
@@ -186,8 +193,7 @@ async fn leave(supply: &Supply, (gate, route): (Gate, &str), who: &Who, response
     };
     let verdicts = parts.headers.iter().map(header).chain([supply.guard.body(route, "body", &bytes)]);
     if let Err(exposure) = verdicts.map(Verdict::clean).collect::<Result<Vec<()>, _>>() {
-        metrics::counter!("onceseal_credential_exposure_blocked_total").increment(1);
-        act::exposed(supply, who, "CRED-EXPOSE-RESPONSE", &exposure).await;
+        act::exposed(supply, who, &exposure).await;
         return envelope::plain(who.request_id(), WITHHELD);
     }
     if gate.is_critical() && parts.status.is_client_error() && !submitted {

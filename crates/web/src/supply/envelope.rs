@@ -28,6 +28,12 @@ pub(crate) const QUERY_MALFORMED: Fixed = Fixed {
     message: "the query string can't be read; check its percent-encoding, names and values",
     message_zh: "查询字符串格式错误，请检查编码、参数名与取值",
 };
+pub(crate) const KEY_INVALID: Fixed = Fixed {
+    name: "IDEMPOTENCY_KEY_INVALID",
+    status: 400,
+    message: "Idempotency-Key looks like a credential; send a random one, and replace that credential",
+    message_zh: "Idempotency-Key 疑似凭证，请改用随机值，并更换该凭证",
+};
 pub(crate) const ROUTE_UNKNOWN: Fixed = Fixed {
     name: "SUP_COM_4041",
     status: 404,

@@ -48,7 +48,7 @@ pub struct Supply {
     /// How requests are read and answered.
     pub protocol: Arc<Protocol>,
     /// What must not leave.
-    pub guard: Guard,
+    pub guard: Arc<Guard>,
     /// How often operators may call.
     pub rates: Rates,
     /// How long a twin that is running is waited for.

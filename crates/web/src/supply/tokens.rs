@@ -33,14 +33,14 @@ const ANSWER_MAX: usize = 64 * 1024;
 pub(super) fn routes(supply: &Shared) -> Router<Shared> {
     let staff = Gate::write(Need::write(ISSUE));
     let router = Router::new()
-        .route("/api/v1/platform/tokens/{token_id}/revoke", staff.around(supply, post(revoke)))
+        .route("/api/v1/platform/tokens/{tokenId}/revoke", staff.around(supply, post(revoke)))
         .route("/api/v1/platform/tokens/introspect", Gate::read(ISSUE).around(supply, get(introspect)));
     if supply.issuer.is_none() {
         return router;
     }
     router
         .route("/api/v1/platform/tokens/issue", staff.around(supply, post(issue)))
-        .route("/api/v1/platform/tokens/{token_id}/refresh", staff.around(supply, post(refresh)))
+        .route("/api/v1/platform/tokens/{tokenId}/refresh", staff.around(supply, post(refresh)))
 }
 
 /// Reads what a token is to say.

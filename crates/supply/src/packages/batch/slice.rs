@@ -13,6 +13,7 @@ use store::{Error, Query, Row, Value, Write, values};
 use super::{EVENT, Item, Job, damaged};
 use crate::action::{Context, Event, Refusal};
 use crate::code::{Code, Invariant};
+use crate::exit;
 use crate::packages::floor::{self, Floor};
 use crate::packages::found;
 use crate::rows::{Package, PackageStatus, Reader};
@@ -111,6 +112,7 @@ impl Sliced {
             }
         }
         let Wanted { writes, audit, outbox } = wanted;
+        exit::rows(&self.context.house, &audit, &outbox)?;
         Ok(Slice { writes, audit, outbox, value: () })
     }
 

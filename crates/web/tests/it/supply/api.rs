@@ -11,20 +11,23 @@ use certify::policy::Policy as Certification;
 use custody::provider::policy::Policy as Verdicts;
 use custody::provider::{Addresses, Settings};
 use custody::sms::SmsCodes;
-use custody::{Custody, Fingerprints, LocalKeyring, Material, Verifier as Provider};
+use custody::{Custody, Effort, Fingerprints, LocalKeyring, Material, Verifier as Provider};
 use door::Door;
 use guard::{Guard, Scanner, TOKEN_EXCEPTIONS};
+use http_body_util::BodyExt as _;
 use kernel::Clock as _;
 use kernel::money::{Currency, Quota, QuotaUnit};
 use onceseal_http::{Fingerprints as Hashes, Protocol};
 use secrecy::SecretSlice;
 use serde_json::Value as Json;
-use store::{Query, Write, values};
+use store::{Query, Store, Write, values};
 use supply::tokens::TokenRows;
-use supply::{House as Market, Keys, Policy};
+use supply::{House as Market, Keys, Policy, Route};
 use testkit::CountingRandom;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
+use tokio::sync::RwLock;
+use tower::ServiceExt as _;
 use web::supply::{Rates, Supply};
 
 use crate::house::{Got, House};
@@ -36,18 +39,26 @@ pub(crate) struct Api {
     pub(crate) house: House,
     door: Door,
     issuer: Arc<Issuer>,
-    market: Arc<Market>,
+    pub(crate) market: Arc<Market>,
+    pub(crate) guard: Arc<Guard>,
+    /// Whoever holds it for writing keeps the provider from answering.
+    pub(crate) provider: Arc<RwLock<()>>,
+    address: String,
+    policy: Policy,
     admin: String,
     count: AtomicU64,
 }
+
+/// Another server's router.
+pub(crate) struct Server(axum::Router);
 
 fn material(name: &str, seed: u8) -> Material {
     let bytes: Vec<u8> = (0..32).map(|n: u8| n.wrapping_mul(37) ^ seed).collect();
     Material::from_bytes(name, &bytes).expect("material")
 }
 
-/// A provider that accepts everything.
-async fn provider() -> String {
+/// A provider that accepts everything, once it may.
+async fn provider(gate: Arc<RwLock<()>>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = format!("http://{}", listener.local_addr().expect("an address"));
     tokio::spawn(async move {
@@ -59,6 +70,7 @@ async fn provider() -> String {
                     Err(_) => break,
                 }
             }
+            drop(gate.read().await);
             let answer = "HTTP/1.1 200 OK\r\ncontent-length: 11\r\nconnection: close\r\n\r\n{\"data\":[]}";
             // Whoever asked may have gone.
             let _ = stream.write_all(answer.as_bytes()).await;
@@ -85,20 +97,35 @@ impl Api {
         let key = IssuerKey::random(&*random).expect("a key");
         let issuer =
             Arc::new(Issuer::new("https://onceseal.example", "supply", vec![key]).expect("an issuer"));
-        let (held, address) = (Arc::clone(&issuer), provider().await);
-        let (mut kept, mut market) = (None, None);
+        let gate = Arc::new(RwLock::new(()));
+        let (held, address) = (Arc::clone(&issuer), provider(Arc::clone(&gate)).await);
+        let (mut kept, mut market, mut guard) = (None, None, None);
+        let (numbers, at) = (policy.clone(), address.clone());
         let house = House::changed(Certification::default(), |state| {
             let door = state.visa.door().clone();
             kept = Some(door.clone());
-            let supply = supply(door, (policy, address), held, Arc::clone(&state.clock));
+            let supply = supply(door, (numbers, at), held, Arc::clone(&state.clock));
             market = Some(Arc::clone(&supply.house));
+            guard = Some(Arc::clone(&supply.guard));
             web::State { supply: Some(Arc::new(supply)), ..state }
         })
         .await;
         let door = kept.expect("a door");
         supply::platform::seed(&door, Currency::CNY).await.expect("accounts of the platform");
         let market = market.expect("a market");
-        let api = Self { house, door, issuer, market, admin: String::new(), count: AtomicU64::new(1) };
+        let (guard, provider, count) = (guard.expect("a guard"), gate, AtomicU64::new(1));
+        let api = Self {
+            house,
+            door,
+            issuer,
+            market,
+            guard,
+            provider,
+            address,
+            policy,
+            admin: String::new(),
+            count,
+        };
         let admin = api.first_admin().await;
         Self { admin, ..api }
     }
@@ -143,13 +170,11 @@ impl Api {
     }
 
     /// A write by this token under this key.
-    pub(crate) async fn write(
-        &self,
-        (method, path): (Method, &str),
-        token: &str,
-        key: &str,
-        body: &str,
-    ) -> Got {
+    pub(crate) async fn write(&self, call: (Method, &str), token: &str, key: &str, body: &str) -> Got {
+        self.house.call(self.request(call, token, key, body)).await
+    }
+
+    fn request(&self, (method, path): (Method, &str), token: &str, key: &str, body: &str) -> Request<Body> {
         let request = Request::builder()
             .method(method)
             .uri(path)
@@ -158,7 +183,76 @@ impl Api {
             .header("idempotency-key", key);
         let request =
             if body.is_empty() { request } else { request.header("content-type", "application/json") };
-        self.house.call(request.body(Body::from(body.to_owned())).expect("a request")).await
+        request.body(Body::from(body.to_owned())).expect("a request")
+    }
+
+    /// Another server on the same database: with a store of its own, where the engine has that.
+    pub(crate) async fn second(&self) -> Server {
+        let store = match testkit::postgres::settings(&self.house.folder.path().join("data")) {
+            store::Settings::Postgres(settings) => {
+                let chains = [store::migration::CORE, store::migration::CERTIFY, store::migration::SUPPLY];
+                let settings = store::Settings::Postgres(settings);
+                Store::open(&settings, &chains, self.house.clock.clone()).await.expect("a store")
+            }
+            _ => self.door.store().clone(),
+        };
+        let door = Door::new(store, self.door.random());
+        let numbers = (self.policy.clone(), self.address.clone());
+        let supply = supply(door.clone(), numbers, Arc::clone(&self.issuer), self.house.clock.clone());
+        let state = web::State {
+            visa: Arc::clone(&self.house.visa),
+            clock: self.house.clock.clone(),
+            tokens: web::token::Tokens::new(door, self.house.clock.clone()),
+            metrics: None,
+            limits: web::Limits::default(),
+            trusted_proxies: Vec::new(),
+            checks: Vec::new(),
+            announcements: web::Announcements { destinations: Vec::new(), nudge: None },
+            rebuild: None,
+            supply: Some(Arc::new(supply)),
+        };
+        Server(web::router(state))
+    }
+
+    /// As [`Api::write`], a POST at the other server.
+    pub(crate) async fn write_at(
+        &self,
+        server: &Server,
+        path: &str,
+        (token, key): (&str, &str),
+        body: &str,
+    ) -> Got {
+        let request = self.request((Method::POST, path), token, key, body);
+        let response = server.0.clone().oneshot(request).await.expect("infallible");
+        let (parts, body) = response.into_parts();
+        let body = body.collect().await.expect("a body").to_bytes().to_vec();
+        Got { status: parts.status.as_u16(), headers: parts.headers, body }
+    }
+
+    /// Runs a command of the platform's own on objects of this tenant.
+    pub(crate) async fn run<A: supply::Action>(&self, tenant: i64, action: A) {
+        let caller = supply::Caller {
+            capacity: supply::Capacity::Admin,
+            ..supply::Caller::system(tenant, &format!("fact:{}", self.key()))
+        };
+        let context = supply::Context { caller, house: Arc::clone(&self.market) };
+        let command = supply::Commanded { context, action };
+        let ended = self.door.submit(door::Submission { key: None, command, wait: Duration::ZERO }).await;
+        let made = matches!(&ended, Ok(door::Answer::Done(done)) if done.outcome.code < 300);
+        assert!(made, "{ended:?}");
+    }
+
+    /// Rows of texts.
+    pub(crate) async fn texts(&self, sql: &str) -> Vec<String> {
+        let rows = self.door.store().query(Query::new("texts", sql.to_owned(), vec![])).await.expect("rows");
+        rows.iter().map(|row| row.text_or_null(0).expect("a text").unwrap_or_default().to_owned()).collect()
+    }
+
+    pub(crate) fn on_postgres(&self) -> bool {
+        matches!(
+            testkit::postgres::settings(&self.house.folder.path().join("data")),
+            store::Settings::Postgres(_)
+        )
     }
 
     /// A POST under a key of its own, that must succeed; its `data`.
@@ -238,7 +332,9 @@ fn supply(
     let ring =
         LocalKeyring::new("local", 1, vec![(1, material("kek", 1))], Arc::clone(&random)).expect("a ring");
     let addresses = Addresses { openai: provider, ..Addresses::default() };
-    let settings = Settings { addresses, ..Settings::default() };
+    // Time enough for a test to look at a verification that is running.
+    let effort = Effort { budget: Duration::from_secs(20), ..Settings::default().effort };
+    let settings = Settings { addresses, effort, ..Settings::default() };
     let verdicts = Verdicts::standard(Quota::whole(10_000_000, QuotaUnit::Token).expect("a quota"));
     let verifier =
         Provider::new(settings, verdicts, Arc::clone(&clock), Arc::clone(&random)).expect("a verifier");
@@ -248,8 +344,17 @@ fn supply(
         sms: Some(Arc::new(SmsCodes::new((1, &material("sms", 3)), None).expect("codes"))),
         verifier: Arc::new(verifier),
     };
-    let market =
-        Market { policy, random: Arc::clone(&random), clock: Arc::clone(&clock), keys, routes: Vec::new() };
+    let guard =
+        Arc::new(Guard::new(Scanner::standard().expect("patterns"), TOKEN_EXCEPTIONS.to_vec(), &[5; 32]));
+    let market = Market {
+        policy,
+        random: Arc::clone(&random),
+        clock: Arc::clone(&clock),
+        keys,
+        // Nobody serves it: deliveries wait.
+        routes: vec![Route { prefix: "supply.".into(), destination: "bus".into() }],
+        guard: Some(Arc::clone(&guard)),
+    };
     let tokens = Verifier::new(issuer.name(), issuer.audience(), issuer.keys().expect("keys"));
     let rows = TokenRows::new(door.store().clone());
     let secret =
@@ -260,7 +365,7 @@ fn supply(
         callers: Callers::new(tokens, Statuses::believing_for(Arc::new(rows), Duration::ZERO)),
         issuer: Some(issuer),
         protocol: Arc::new(Protocol::new(hashes, random)),
-        guard: Guard::new(Scanner::standard().expect("patterns"), TOKEN_EXCEPTIONS.to_vec(), &[5; 32]),
+        guard,
         rates: Rates::default(),
         twin_wait: Duration::from_millis(200),
         buyer_keys: secret(6),
