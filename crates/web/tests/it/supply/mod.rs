@@ -1,5 +1,11 @@
 //! The supply API over HTTP, on the real stack: tokens of the built-in issuer, providers on loopback.
 
 mod api;
+mod desk;
+mod exposures;
+mod faults;
 mod gate;
+mod invariants;
 mod life;
+mod query_keys;
+mod races;

@@ -1,0 +1,122 @@
+//! FI-008: a planted credential in an answer, an audit row, an outbox row, a key, and a part of a live one. What
+//! would hold it is not committed, not sent, and told without it.
+
+use axum::http::Method;
+use guard::canary::contains_run;
+use serde_json::json;
+
+use super::desk::{ACCOUNTS, Desk, code, is, moving};
+
+fn canary() -> String {
+    format!("sk-{}", "Q7xZ".repeat(12))
+}
+
+/// Withheld, audited as this event, alerted, and nowhere to be found.
+async fn withheld(desk: &Desk, event: &str, exposures: i64) {
+    let sql = format!(
+        "select count(*) from audit_events where event_name = '{event}' and result_code = 'SUP_COM_5002'"
+    );
+    assert_eq!(desk.api.count(&sql).await, exposures, "{event}");
+    let alerts = "select count(*) from outbox where event_name = 'supply.alert.raise.succeeded'
+        and cast(payload as text) like '%credential_exposure_blocked%' and cast(payload as text) like '%P0%'";
+    assert_eq!(desk.api.count(alerts).await, exposures);
+    let blocked = "select cast(metadata as text) from audit_events where event_name like 'CRED-EXPOSE-%'";
+    for metadata in desk.api.texts(blocked).await {
+        let metadata: serde_json::Value = serde_json::from_str(&metadata).expect("JSON");
+        assert_eq!(metadata["blocked"], true);
+        assert_eq!(metadata["mac"].as_str().map(str::len), Some(64), "{metadata}");
+    }
+    let rows = "select cast(before_state as text) || cast(after_state as text) || cast(metadata as text)
+        || coalesce(idempotency_key, '') || object_id from audit_events";
+    for text in desk.api.texts(rows).await {
+        assert!(!contains_run(&text, &canary(), 8), "{text}");
+    }
+    for text in desk.api.texts("select cast(payload as text) from outbox").await {
+        assert!(!contains_run(&text, &canary(), 8), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn fi_008_an_answer_with_a_credential_is_not_stored_and_not_sent() {
+    let desk = Desk::new().await;
+    let account = desk.account("a").await;
+    let package = desk.draft(account, ("8", "32"), 30).await;
+    // Past all rules; a clone would store and tell it.
+    desk.api.force(&format!("update supply_packages set model = '{}'", canary())).await;
+    let key = desk.api.key();
+    let got = desk.post(&moving(package, "clone"), &key, "").await;
+    assert_eq!(code(&got), is(500, "SUP_COM_5002"), "{}", got.text());
+    assert!(!contains_run(&got.body, &canary(), 8));
+    assert_eq!(desk.api.count("select count(*) from supply_packages").await, 1);
+    let stored = "select coalesce(cast(response_body as text), '') from supply_idempotency_record";
+    for text in desk.api.texts(stored).await {
+        assert!(!contains_run(&text, &canary(), 8), "{text}");
+    }
+    withheld(&desk, "CRED-EXPOSE-RESPONSE", 1).await;
+    desk.sound().await;
+}
+
+#[tokio::test]
+async fn fi_008_an_audit_row_with_a_credential_fails_its_transaction() {
+    let desk = Desk::funded(100).await;
+    let settlement = desk.settlement("50").await;
+    let before = desk.seen().await;
+    let path = format!("/api/v1/platform/settlements/{settlement}/reject");
+    let reason = json!({ "reason": canary() }).to_string();
+    let got = desk.api.write((Method::POST, &path), desk.api.admin_token(), &desk.api.key(), &reason).await;
+    assert_eq!(code(&got), is(500, "SUP_COM_5002"), "{}", got.text());
+    assert!(!contains_run(&got.body, &canary(), 8));
+    let told = |line: &&String| !line.starts_with("audit_events") && !line.starts_with("outbox");
+    let now = desk.seen().await;
+    assert_eq!(now.iter().filter(told).collect::<Vec<_>>(), before.iter().filter(told).collect::<Vec<_>>());
+    withheld(&desk, "CRED-EXPOSE-LOG", 1).await;
+    desk.sound().await;
+}
+
+#[tokio::test]
+async fn fi_008_a_part_of_a_live_credential_is_withheld_wherever_it_stands() {
+    let desk = Desk::new().await;
+    let account = desk.account("a").await;
+    let package = desk.active(account).await;
+    // Without a shape of its own; twelve characters of it are enough.
+    let live = "zx81-Quick4Brown7Foxes9Jump";
+    desk.api.guard.remember("account", live).expect("long enough");
+    desk.api.force("update supply_packages set model = 'see Quick4Brown7'").await;
+    let read = desk.api.read(&format!("/api/v1/supply/packages/{package}"), &desk.token).await;
+    assert_eq!(code(&read), is(500, "SUP_COM_5002"), "{}", read.text());
+    assert!(!contains_run(&read.body, live, 8));
+    withheld(&desk, "CRED-EXPOSE-RESPONSE", 1).await;
+    let cloned = desk.ask(&moving(package, "clone"), "").await;
+    assert_eq!(code(&cloned), is(500, "SUP_COM_5002"), "{}", cloned.text());
+    assert_eq!(desk.api.count("select count(*) from supply_packages").await, 1);
+}
+
+#[tokio::test]
+async fn fi_008_a_key_that_is_a_credential_is_refused_and_kept_nowhere() {
+    let desk = Desk::new().await;
+    let got = desk.post(ACCOUNTS, &canary(), "{}").await;
+    assert_eq!(code(&got), is(400, "IDEMPOTENCY_KEY_INVALID"), "{}", got.text());
+    let narrow = desk.api.token((desk.tenant, desk.operator), &["supply:account:read"]).await;
+    let denied = desk.api.write((Method::POST, ACCOUNTS), &narrow, &canary(), "{}").await;
+    assert_eq!(code(&denied), is(403, "AUTH_SCOPE_DENIED"), "{}", denied.text());
+    withheld(&desk, "CRED-EXPOSE-RESPONSE", 0).await;
+    let kept =
+        format!("select count(*) from supply_idempotency_record where idempotency_key = '{}'", canary());
+    assert_eq!(desk.api.count(&kept).await, 0);
+}
+
+#[tokio::test]
+async fn a_token_goes_out_where_it_is_made_and_where_it_is_renewed() {
+    let desk = Desk::new().await;
+    let introspected = desk.api.read("/api/v1/platform/tokens/introspect", desk.api.admin_token()).await;
+    assert_eq!(introspected.status, 200, "{}", introspected.text());
+    let staff = json!({ "tenant_id": 1, "user_id": super::api::ADMIN, "role": "admin", "user_type": "platform",
+        "scope": ["*"], "ttl_seconds": 600 });
+    let issued = desk.api.admin("/api/v1/platform/tokens/issue", &staff.to_string()).await;
+    let token = issued["access_token"].as_str().expect("a token").to_owned();
+    let path = format!("/api/v1/platform/tokens/{}/refresh", issued["token_id"]);
+    let renewed = desk.api.write((Method::POST, &path), &token, &desk.api.key(), "").await;
+    assert_eq!(renewed.status, 200, "{}", renewed.text());
+    assert!(renewed.json()["data"]["access_token"].is_string(), "{}", renewed.text());
+    withheld(&desk, "CRED-EXPOSE-RESPONSE", 0).await;
+}
