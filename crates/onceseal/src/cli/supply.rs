@@ -45,9 +45,9 @@ impl Supply {
         let answer = Api::open(globals, Folder::Made).await?.call(order).await?;
         // Alone on its line, so that it can be piped into a file.
         if out.json {
-            out.value(&answer)
+            out.value(&answer);
         } else {
-            out.line(text(&answer, "access_token"))
+            out.line(text(&answer, "access_token"));
         }
         Ok(Exit::Fine)
     }

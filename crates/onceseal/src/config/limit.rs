@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use url::Url;
 
-use super::files;
 use super::settings::{Config, Server};
-use super::supply;
 use super::unit::{Size, Span};
+use super::{files, policy};
 
 /// Longest time that a repeat may wait. Some senders give up after five seconds, so the edge ends every
 /// answer at four; the answer after the wait must fit before that.
@@ -43,7 +42,7 @@ pub fn check(config: &Config) -> Result<(), String> {
         return Err("issuer.name must have 1 to 200 characters".into());
     }
     files::check(config)?;
-    supply::check(&config.supply)?;
+    policy::check(&config.supply)?;
     channels(config)?;
     config.telemetry.endpoint.as_deref().map_or(Ok(()), collector)?;
     sources(config)

@@ -3,7 +3,7 @@
 //!
 //! Modules in reading order: [`mod@unit`] (durations and sizes), [`secret`] (where secrets stand), [`layer`]
 //! (which place wins), [`settings`] (all settings with their defaults), [`limit`] (what is refused),
-//! [`supply`] (the supply side), [`fault`] (how a refusal is worded), [`load`] (from places to settings), [`endpoint`] (sources with
+//! [`supply`] and [`policy`] (the supply side), [`fault`] (how a refusal is worded), [`load`] (from places to settings), [`endpoint`] (sources with
 //! their secrets), [`files`] (where certificates' files stand), [`show`] (back to text).
 
 pub mod endpoint;
@@ -12,6 +12,7 @@ pub mod files;
 pub mod layer;
 pub mod limit;
 pub mod load;
+pub mod policy;
 pub mod secret;
 pub mod settings;
 pub mod show;

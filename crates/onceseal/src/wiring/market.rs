@@ -20,8 +20,8 @@ use web::supply::{Rate, Rates, Supply};
 
 use super::keys_folder;
 use super::secrets::{self, Secrets};
-use crate::config::supply::{self as settings, SmsSender};
-use crate::config::{Config, files};
+use crate::config::supply::SmsSender;
+use crate::config::{Config, files, policy};
 use crate::random::OsRandom;
 
 /// Name of the local key that wraps data keys, in the columns `*_kms_key_alias`.
@@ -66,7 +66,7 @@ pub async fn open(
     }
     let secrets = held(config, door).await?;
     let random = door.random();
-    let policy = settings::policy(set)?;
+    let policy = policy::policy(set)?;
     let keys = keys(config, &secrets, clock)?;
     let scanner = Scanner::standard().map_err(|cause| format!("the guard's patterns: {cause}"))?;
     let guard = Arc::new(Guard::new(scanner, TOKEN_EXCEPTIONS.to_vec(), &secrets.guard()));
@@ -148,7 +148,7 @@ fn keys(config: &Config, secrets: &Secrets, clock: &Arc<dyn Clock>) -> Result<Ke
         tencent_signed: places.tencent_signed.clone(),
     };
     let asked = Settings { addresses, quota_header: places.quota_header.clone(), ..Settings::default() };
-    let verdicts = Verdicts::standard(settings::assumed_quota(set)?);
+    let verdicts = Verdicts::standard(policy::assumed_quota(set)?);
     let verifier = custody::Verifier::new(asked, verdicts, Arc::clone(clock), Arc::new(OsRandom));
     Ok(Keys {
         custody: Custody::new(Arc::new(ring), Arc::new(OsRandom)),

@@ -12,8 +12,9 @@ use kernel::Random;
 use secrecy::{SecretSlice, SecretString};
 use zeroize::Zeroizing;
 
+use crate::config::policy::version;
 use crate::config::secret::SecretRef;
-use crate::config::supply::{Keys, version};
+use crate::config::supply::Keys;
 
 /// Folder of the files, inside that of the anchor keys.
 pub const FOLDER: &str = "supply";
@@ -140,7 +141,7 @@ pub fn make(folder: &Path, random: &dyn Random) -> Result<Vec<&'static str>, Str
     for name in FIRST.into_iter().filter(|name| !folder.join(name).exists()) {
         let mut bytes = Zeroizing::new([0; BYTES]);
         random.fill(&mut *bytes);
-        let text = Zeroizing::new(hex::encode(&*bytes) + "\n");
+        let text = Zeroizing::new(hex::encode(bytes.as_slice()) + "\n");
         // Written aside and then named, so that a crash leaves no short key.
         let mut file = tempfile::NamedTempFile::new_in(folder).map_err(fail)?;
         file.write_all(text.as_bytes()).and_then(|()| file.as_file().sync_all()).map_err(fail)?;

@@ -54,23 +54,13 @@ impl Server {
         let config = &loaded.config;
         let mut channels = channels(config)?;
         let tls = tls(config)?;
-        let listen = config.server.listen;
-        let listener = TcpListener::bind(listen)
-            .await
-            .map_err(|cause| format!("server.listen {listen}: {cause}; another program may have it"))?;
-        let address = listener.local_addr().map_err(|cause| format!("server.listen {listen}: {cause}"))?;
+        let (listener, address) = listen(config.server.listen).await?;
         let base = base(address, tls.is_some());
         let metrics = meters();
         let house = House::open(config, &public_url(config, &base), endpoints).await?;
         let plain = endpoint::plain_account(&loaded);
         plain::keep(plain, &house.visa).await?;
-        let swept = house.visa.recover_at_start().await.map_err(|cause| cause.to_string())?;
-        tracing::info!(
-            rebuilt = swept.rebuilt,
-            orphaned = swept.orphaned,
-            plain_refs = plain,
-            "recovered_at_start"
-        );
+        recover(&house, plain).await?;
         house.visa.reached_at(node::address(address));
         let recovery = Recovery::start(&house.visa, config.storage.sync_after.0);
         let buffered = config.arrivals.mode == ArrivalMode::Buffered;
@@ -95,14 +85,7 @@ impl Server {
         let around = Surroundings { metrics: metrics.clone(), nudge: Some(relay.nudger()), rebuild };
         let router = house.router(config, around)?;
         let (router, waker) = waker::wake(traced(router, config), relay.nudger());
-        let running = Running {
-            address: base.clone(),
-            token: house.token.expose().to_owned(),
-            pid: std::process::id(),
-        };
-        let run_file = running
-            .write(&config.storage.folder)
-            .map_err(|cause| format!("storage.folder: run/server.json can't be written: {cause}"))?;
+        let run_file = tell(&house, &base, config)?;
         let settings = ServeSettings {
             max_connections: usize::try_from(config.server.max_connections).unwrap_or(usize::MAX),
             tls: tls.clone(),
@@ -157,6 +140,35 @@ impl Server {
         drop(self.run_file);
         served
     }
+}
+
+/// Takes the address.
+async fn listen(listen: SocketAddr) -> Result<(TcpListener, SocketAddr), String> {
+    let listener = TcpListener::bind(listen)
+        .await
+        .map_err(|cause| format!("server.listen {listen}: {cause}; another program may have it"))?;
+    let address = listener.local_addr().map_err(|cause| format!("server.listen {listen}: {cause}"))?;
+    Ok((listener, address))
+}
+
+/// Looks after what a crash left.
+async fn recover(house: &House, plain: Option<&str>) -> Result<(), String> {
+    let swept = house.visa.recover_at_start().await.map_err(|cause| cause.to_string())?;
+    tracing::info!(
+        rebuilt = swept.rebuilt,
+        orphaned = swept.orphaned,
+        plain_refs = plain,
+        "recovered_at_start"
+    );
+    Ok(())
+}
+
+/// Tells commands on this machine how to reach the server.
+fn tell(house: &House, base: &str, config: &Config) -> Result<RunFile, String> {
+    let running =
+        Running { address: base.to_owned(), token: house.token.expose().to_owned(), pid: std::process::id() };
+    let written = running.write(&config.storage.folder);
+    written.map_err(|cause| format!("storage.folder: run/server.json can't be written: {cause}"))
 }
 
 /// What the supply side needs before its first request: the platform's own accounts.

@@ -29,6 +29,8 @@ mod restored;
 #[cfg(test)]
 mod start;
 #[cfg(test)]
+mod supply;
+#[cfg(test)]
 mod telemetry;
 #[cfg(test)]
 mod verify;

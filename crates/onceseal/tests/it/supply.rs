@@ -1,0 +1,202 @@
+//! The supply side in the program: one command starts it, what is wrong stops it, and its money adds up.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+
+use serde_json::{Value as Json, json};
+
+use crate::home::{Home, Running};
+
+const SCOPES: &str = "supply:account:read,supply:account:write,supply:package:read,supply:package:write,supply:package:publish";
+
+/// A provider that accepts every credential; its address.
+fn provider() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let mut lines = BufReader::new(&stream).lines();
+            while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
+            let answer = "HTTP/1.1 200 OK\r\ncontent-length: 11\r\nconnection: close\r\n\r\n{\"data\":[]}";
+            // Whoever asked may have gone.
+            let _ = (&stream).write_all(answer.as_bytes());
+        }
+    });
+    address
+}
+
+pub(crate) fn home() -> Home {
+    let home = Home::new();
+    home.configure("[supply]\nenabled = true\nscheduler_interval = \"100ms\"");
+    // On a shared database keys are never made at a start.
+    assert_eq!(home.run(&["init", "--supply"]).code(), 0);
+    home
+}
+
+fn call(
+    server: &Running,
+    (method, path): (&str, &str),
+    (token, key): (&str, &str),
+    body: &str,
+) -> (u16, Json) {
+    let mut stream = TcpStream::connect(server.base.trim_start_matches("http://")).unwrap();
+    let kind = if body.is_empty() { "" } else { "content-type: application/json\r\n" };
+    write!(
+        stream,
+        "{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\nauthorization: Bearer {token}\r\n\
+         x-request-id: 6f1c0000-0000-4000-8000-{key:0>12}\r\nidempotency-key: key-of-the-call-{key}\r\n{kind}content-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let status = answer[9..12].parse().unwrap();
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+    (status, serde_json::from_str(body).unwrap_or_else(|_| panic!("{answer}")))
+}
+
+/// A call that must do; its `data`.
+pub(crate) fn done(server: &Running, to: (&str, &str), who: (&str, &str), body: &Json) -> Json {
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    let (status, answer) = call(server, to, who, &body);
+    assert!((200..300).contains(&status), "{to:?}: {status} {answer}");
+    answer["data"].clone()
+}
+
+pub(crate) fn admin(home: &Home) -> String {
+    let ran = home.run(&["supply", "admin", "ann"]);
+    assert_eq!(ran.code(), 0, "{}", ran.all());
+    ran.out().trim().to_owned()
+}
+
+#[test]
+fn one_command_starts_it_and_a_supplier_mounts_and_publishes() {
+    let home = home();
+    let set = format!("supply.providers.openai={}", provider());
+    let server = home.serve_with(home.command(&["serve", "--listen", "127.0.0.1:0", "--set", &set]));
+    let admin = admin(&home);
+    let supplier = json!({ "code": "one", "name": "One", "supplier_type": "individual", "operator": "ann",
+        "phone": "+8613800000000" });
+    let made = done(&server, ("POST", "/api/v1/platform/suppliers"), (&admin, "1"), &supplier);
+    let (tenant, user) = (made["tenant_id"].to_string(), made["operator_id"].to_string());
+    let who =
+        ["--tenant", &tenant, "--user", &user, "--role", "owner", "--user-type", "supply", "--scope", SCOPES];
+    let issued = home.run(&[&["token", "issue", "--platform"], &who[..]].concat());
+    assert_eq!(issued.code(), 0, "{}", issued.all());
+    let token = issued.out().trim().to_owned();
+    let floor = json!({ "provider": "openai", "model": "gpt-x", "floor_input": 8, "floor_output": 32 });
+    done(&server, ("PUT", "/api/v1/platform/price-protection"), (&admin, "2"), &floor);
+    let mount = json!({ "provider": "openai", "account_type": "api_key", "credential_input": format!("sk-{}", "a".repeat(40)),
+        "account_alias": "spare-1", "min_quota_threshold": 1000, "risk_ack": true });
+    let account =
+        done(&server, ("POST", "/api/v1/supply/accounts"), (&token, "3"), &mount)["account_id"].clone();
+    let activate = format!("/api/v1/supply/accounts/{account}/activate");
+    done(&server, ("POST", &activate), (&token, "4"), &Json::Null);
+    let draft = json!({ "supply_account_id": account, "model": "gpt-x", "total_quota": 5_000_000,
+        "price_per_1m_input": 8, "price_per_1m_output": 32, "valid_days": 30 });
+    let draft = done(&server, ("POST", "/api/v1/supply/packages/draft"), (&token, "5"), &draft);
+    let publish = format!("/api/v1/supply/packages/{}/publish", draft["package_id"]);
+    assert_eq!(done(&server, ("POST", &publish), (&token, "6"), &Json::Null)["status"], "active");
+    assert_eq!(home.run(&["ledger", "verify"]).code(), 0);
+    // A suspended account's packages are paused by the scheduler, in a while.
+    let suspend = format!("/api/v1/supply/accounts/{account}/suspend");
+    done(&server, ("POST", &suspend), (&token, "7"), &Json::Null);
+    let shown = format!("/api/v1/supply/packages/{}", draft["package_id"]);
+    let paused = |_| done(&server, ("GET", &shown), (&token, "8"), &Json::Null)["status"] == "paused";
+    assert!((0..500).any(|n: u32| home.run(&["completions", "bash"]).code() == 0 && paused(n)));
+    assert_eq!(server.stop(), 0);
+}
+
+#[test]
+fn without_the_section_there_is_no_supply_side() {
+    let home = Home::new();
+    let server = home.serve();
+    let ran = home.run(&["supply", "admin", "ann"]);
+    assert!(ran.code() == 6 && ran.error().contains("supply.enabled"), "{}", ran.all());
+    assert_eq!(call(&server, ("GET", "/api/v1/supply/accounts"), ("x", "1"), "").0, 404);
+    assert!(!home.path("data/keys/supply").exists());
+}
+
+#[test]
+fn withdrawals_without_sms_and_codes_in_the_log_are_refused() {
+    let home = home();
+    let refused = |settings: &[&str]| {
+        let sets: Vec<&str> = settings.iter().flat_map(|setting| ["--set", *setting]).collect();
+        let ran = home.run(&[&["serve", "--listen", "127.0.0.1:0"], &sets[..]].concat());
+        assert_eq!(ran.code(), 2, "{}", ran.all());
+        ran.error()
+    };
+    let told = refused(&["supply.withdraw_enabled=true"]);
+    assert!(told.contains("supply.withdraw_enabled") && told.contains("supply.sms.sender"), "{told}");
+    let told = refused(&["supply.withdraw_enabled=true", "supply.sms.sender=development"]);
+    assert!(told.contains("supply.development"), "{told}");
+    assert!(refused(&["supply.platform_fee_rate=\"15%\""]).contains("supply.platform_fee_rate"));
+    assert!(refused(&["supply.platform_fee=\"0.1\""]).contains("unknown setting"));
+    let sms = ["supply.withdraw_enabled=true", "supply.sms.sender=development", "supply.development=true"];
+    let sets: Vec<&str> = sms.iter().flat_map(|setting| ["--set", *setting]).collect();
+    let server = home.serve_with(home.command(&[&["serve", "--listen", "127.0.0.1:0"], &sets[..]].concat()));
+    assert_eq!(server.stop(), 0);
+}
+
+#[test]
+fn a_key_that_is_missing_or_short_is_refused_by_name() {
+    let home = home();
+    home.write("short", "00112233");
+    let serve = ["serve", "--listen", "127.0.0.1:0"];
+    let refused = |more: &[&str]| {
+        let sets: Vec<&str> = more.iter().flat_map(|setting| ["--set", *setting]).collect();
+        let ran = home.run(&[&serve[..], &sets[..]].concat());
+        assert_eq!(ran.code(), 2, "{}", ran.all());
+        ran.error()
+    };
+    let kek = "supply.keys.kek={1={file=\"data/keys/supply/kek-1\"}}";
+    assert!(refused(&[kek]).contains("supply.keys.pepper is not set"));
+    let named = |name: &str, file: &str| format!("supply.keys.{name}={{file=\"{file}\"}}");
+    let file = |name: &str| named(name, &format!("data/keys/supply/{name}"));
+    let rest = [file("idempotency"), file("guard"), file("buyer")];
+    let with = |pepper: &str| {
+        let all: Vec<&str> = [kek, pepper].into_iter().chain(rest.iter().map(String::as_str)).collect();
+        refused(&all)
+    };
+    let told = with("supply.keys.pepper={env=\"NO_SUCH_VARIABLE\"}");
+    assert!(told.contains("supply.keys.pepper: the variable NO_SUCH_VARIABLE holds no key"), "{told}");
+    let told = with(&named("pepper", "short"));
+    assert!(told.contains("supply.keys.pepper") && told.contains("holds 4 bytes"), "{told}");
+}
+
+#[test]
+fn a_lost_key_is_not_made_anew_over_what_was_sealed_under_it() {
+    let home = home();
+    let server = home.serve();
+    let supplier = json!({ "code": "one", "name": "One", "supplier_type": "individual", "operator": "ann",
+        "phone": "+8613800000000" });
+    done(&server, ("POST", "/api/v1/platform/suppliers"), (&admin(&home), "1"), &supplier);
+    server.stop();
+    home.json(&["keys", "backup", "kept"]);
+    std::fs::remove_file(home.path("data/keys/supply/kek-1")).unwrap();
+    let ran = home.run(&["serve", "--listen", "127.0.0.1:0"]);
+    assert!(ran.code() == 1 && ran.error().contains("keys/supply/kek-1 is not there"), "{}", ran.all());
+    home.json(&["keys", "restore", "kept"]);
+    assert_eq!(home.serve().stop(), 0);
+}
+
+#[test]
+fn the_schema_of_the_supply_side_comes_with_it_and_stays_when_it_is_off() {
+    let home = home();
+    home.serve().stop();
+    let files = |home: &Home, arguments: &[&str]| {
+        let status = home.json(&[&["migrate", "status"], arguments].concat());
+        let files = status["files"].as_array().unwrap().clone();
+        files
+            .iter()
+            .map(|file| format!("{} {}", file["name"], file["state"]).replace('"', ""))
+            .collect::<Vec<_>>()
+    };
+    assert!(
+        files(&home, &[]).contains(&"supply_runtime_schema_v1 applied".to_owned()),
+        "{:?}",
+        files(&home, &[])
+    );
+    let off = home.command(&["serve", "--listen", "127.0.0.1:0", "--set", "supply.enabled=false"]);
+    assert_eq!(home.serve_with(off).stop(), 0);
+}
