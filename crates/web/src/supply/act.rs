@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 use axum::response::Response;
-use door::{Answer, AuditRow, Failure, Submission};
+use door::{Answer, Failure, Submission};
 use guard::Exposure;
 use kernel::Time;
 use onceseal_http::{Call, Code, Rejection, Scope};
-use store::{Error, Write, values};
+use store::{Error, values};
 use supply::exit::{self, Withheld};
 use supply::record::RECORDS;
 use supply::{Action, Caller, Commanded, Context, Object, Refusal};
@@ -54,7 +54,10 @@ pub(super) async fn submit<A: Action>(
         return envelope::plain(who.request_id(), envelope::WITHHELD);
     }
     if matches!(ended, Ok(Answer::InProgress { same: false, .. })) {
-        audited(supply, who, "idempotency.payload_mismatch", "IDEMPOTENCY_PAYLOAD_MISMATCH").await;
+        let kept = audited(supply, who, "idempotency.payload_mismatch", "IDEMPOTENCY_PAYLOAD_MISMATCH").await;
+        if let Err(later) = kept {
+            return *later;
+        }
     }
     let mut response = call.answer(&ended);
     response.extensions_mut().insert(Submitted);
@@ -100,11 +103,27 @@ pub(super) fn unfit(call: &Call, refusal: &Refusal) -> Response {
     call.reject(&rejection)
 }
 
-/// One audit row about a caller; its loss is logged, since the request is refused in any case.
-pub(super) async fn audited(supply: &Supply, who: &Who, event: &'static str, code: &str) {
+/// One audit row about a caller who is refused.
+///
+/// # Errors
+/// 503 in place of the refusal: without its row there is none (FI-004).
+pub(super) async fn audited(
+    supply: &Supply,
+    who: &Who,
+    event: &'static str,
+    code: &str,
+) -> Result<(), Box<Response>> {
     let mut row = who.own().audit(event, &of_caller(who));
     row.result_code = code.to_owned();
-    keep(supply, vec![row]).await;
+    let random = supply.door.random();
+    let plan = move |_: Vec<Vec<store::Row>>, now: Time| Ok((vec![row.clone().write(now, &*random)], ()));
+    match supply.door.maintain("audit", Vec::new(), plan).await {
+        Ok(_) => Ok(()),
+        Err(failure) => {
+            tracing::error!(request_id = who.request_id(), %failure, "a refusal could not be audited");
+            Err(Box::new(envelope::later(who.request_id(), envelope::DEPENDENCY, 2)))
+        }
+    }
 }
 
 /// What was about to leave with an answer: audited without the match, and a P0 alert (section 15.1).
@@ -117,16 +136,6 @@ async fn told(supply: &Supply, withheld: &Withheld, (context, object): (&Context
     metrics::counter!("onceseal_credential_exposure_blocked_total").increment(1);
     if let Err(failure) = withheld.tell(&supply.door, context, object).await {
         tracing::error!(%failure, "a withheld answer could not be audited");
-    }
-}
-
-async fn keep(supply: &Supply, rows: Vec<AuditRow>) {
-    let random = supply.door.random();
-    let plan = move |_: Vec<Vec<store::Row>>, now: Time| {
-        Ok((rows.iter().map(|row| row.clone().write(now, &*random)).collect::<Vec<Write>>(), ()))
-    };
-    if let Err(failure) = supply.door.maintain("audit", Vec::new(), plan).await {
-        tracing::error!(%failure, "a refusal could not be audited");
     }
 }
 

@@ -127,8 +127,8 @@ async fn enter(State((supply, gate)): State<(Shared, Gate)>, request: Request, n
         return refused;
     }
     if unfit {
-        act::audited(&supply, &who, "supply.write.refused", KEY_INVALID.name).await;
-        return envelope::plain(who.request_id(), KEY_INVALID);
+        let kept = act::audited(&supply, &who, "supply.write.refused", KEY_INVALID.name).await;
+        return kept.map_or_else(|later| *later, |()| envelope::plain(who.request_id(), KEY_INVALID));
     }
     let route = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
     let route = format!("{} {route}", parts.method);
@@ -173,11 +173,11 @@ async fn refused(supply: &Supply, gate: Gate, who: &Who) -> Option<Response> {
     }
     let refusal = gate.need.judge(&who.principal).err()?;
     let fixed = Fixed::from(refusal.code());
-    act::audited(supply, who, "token.authz.denied", fixed.name).await;
-    if gate.is_critical() {
-        act::audited(supply, who, "supply.write.refused", fixed.name).await;
+    let mut kept = act::audited(supply, who, "token.authz.denied", fixed.name).await;
+    if kept.is_ok() && gate.is_critical() {
+        kept = act::audited(supply, who, "supply.write.refused", fixed.name).await;
     }
-    Some(envelope::plain(who.request_id(), fixed))
+    Some(kept.map_or_else(|later| *later, |()| envelope::plain(who.request_id(), fixed)))
 }
 
 /// The way out: nothing leaves that looks like a credential (section 15); a critical write that was refused before
@@ -199,7 +199,10 @@ async fn leave(supply: &Supply, (gate, route): (Gate, &str), who: &Who, response
     if gate.is_critical() && parts.status.is_client_error() && !submitted {
         let code = serde_json::from_slice::<Json>(&bytes).ok();
         let code = code.as_ref().and_then(|body| body.pointer("/error/code")?.as_str());
-        act::audited(supply, who, "supply.write.refused", code.unwrap_or("SUP_COM_4000")).await;
+        let kept = act::audited(supply, who, "supply.write.refused", code.unwrap_or("SUP_COM_4000")).await;
+        if let Err(later) = kept {
+            return *later;
+        }
     }
     Response::from_parts(parts, Body::from(bytes))
 }

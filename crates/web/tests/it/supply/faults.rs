@@ -230,6 +230,22 @@ async fn fi_004_a_refusal_that_can_not_be_audited_is_no_refusal_yet() {
 }
 
 #[tokio::test]
+async fn fi_004_a_refusal_before_the_door_waits_for_its_audit_too() {
+    let desk = Desk::new().await;
+    let narrow = desk.api.token((desk.tenant, desk.operator), &["supply:account:read"]).await;
+    let fault = ("insert", "audit_events");
+    let asked = async || {
+        let denied = desk.api.write((Method::POST, ACCOUNTS), &narrow, &desk.api.key(), &mount("a")).await;
+        [code(&denied), code(&desk.ask(ACCOUNTS, "{nonsense").await)]
+    };
+    desk.breaks(fault).await;
+    assert_eq!(asked().await, [is(503, "SUP_COM_5031"), is(503, "SUP_COM_5031")]);
+    desk.heals(fault).await;
+    assert_eq!(asked().await, [is(403, "AUTH_SCOPE_DENIED"), is(400, "SUP_COM_4000")]);
+    assert_eq!(desk.audited("supply.write.refused", "AUTH_SCOPE_DENIED").await, 1);
+}
+
+#[tokio::test]
 async fn fi_006_no_answer_waits_for_a_channel_that_nobody_serves() {
     let desk = Desk::funded(100).await;
     let account = desk.account("a").await;
