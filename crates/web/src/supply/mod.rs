@@ -2,7 +2,8 @@
 //!
 //! Modules in reading order: [`enter`] (who calls, and what stands around every handler), `envelope` (the one shape
 //! of answers), `rate` (how often), `act` (a handler's way to the door), `read` (fields and queries); then the
-//! handlers: `accounts`, `packages`, `settlements`, `money`, `platform`, `tokens`, `audit`.
+//! handlers: `accounts`, `packages`, `settlements`, `money`, `platform`, `tokens`, `audit`;
+//! [`openapi`] describes them.
 //!
 //! A request meets, in this order (section 7.3): credentials in its URL, bearer token and its standing, rate, scope
 //! and role, headers and body of the protocol, the door. Not here: what a command means (`supply`), what a token
@@ -14,6 +15,7 @@ mod audit;
 mod enter;
 pub(crate) mod envelope;
 mod money;
+mod openapi;
 mod packages;
 mod platform;
 pub(crate) mod query_key;
@@ -77,7 +79,8 @@ pub(crate) fn routes(supply: &Shared) -> Router {
         .merge(money::routes(supply))
         .merge(platform::routes(supply))
         .merge(tokens::routes(supply))
-        .merge(audit::routes(supply));
+        .merge(audit::routes(supply))
+        .merge(openapi::routes());
     api.with_state(Arc::clone(supply))
 }
 

@@ -7,5 +7,6 @@ mod faults;
 mod gate;
 mod invariants;
 mod life;
+mod openapi;
 mod query_keys;
 mod races;
