@@ -411,9 +411,7 @@ impl<A: Action> Command for Commanded<A> {
                 .filter(|refusal| raise.kind != RaiseKind::Rule || refusal.rule.is_some()),
         };
         match refusal {
-            Some(refusal) => {
-                exit::guarded(&self.context.house, self.refused(refusal, LostRace::Yes, at)?)
-            }
+            Some(refusal) => exit::guarded(&self.context.house, self.refused(refusal, LostRace::Yes, at)?),
             None => Err(Error::Raised(raise.clone())),
         }
     }
