@@ -132,6 +132,13 @@ async fn enter(State((supply, gate)): State<(Shared, Gate)>, request: Request, n
     }
     let route = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
     let route = format!("{} {route}", parts.method);
+    // One id from here on: the one that was made where none came, or none that could be kept. Where it is demanded,
+    // the protocol refuses what came.
+    if !gate.is_critical()
+        && let Ok(id) = HeaderValue::try_from(who.request_id())
+    {
+        parts.headers.insert(headers::REQUEST_ID, id);
+    }
     parts.extensions.insert(who.clone());
     let response = next.run(Request::from_parts(parts, body)).await;
     leave(&supply, (gate, &route), &who, response).await

@@ -93,6 +93,34 @@ async fn what_no_route_takes_is_told_in_the_same_shape() {
 }
 
 #[tokio::test]
+async fn a_request_without_an_id_has_one_in_answer_audit_and_replay() {
+    let api = Api::new().await;
+    let (_, _, token) = supplier(&api, "one").await;
+    let body = json!({ "supply_account_id": 999, "model": "m", "total_quota": 5, "price_per_1m_input": 1,
+        "price_per_1m_output": 1, "valid_days": 1 })
+    .to_string();
+    let key = api.key();
+    let send = |id: Option<&'static str>| {
+        let request = Request::post("/api/v1/supply/packages/draft")
+            .header("authorization", format!("Bearer {token}"))
+            .header("idempotency-key", &key)
+            .header("content-type", "application/json");
+        let request = if let Some(id) = id { request.header("x-request-id", id) } else { request };
+        api.house.call(request.body(Body::from(body.clone())).expect("a request"))
+    };
+    let first = send(None).await;
+    assert_eq!(error(&first), is(404, "SUP_ACC_4041"));
+    let told = first.json()["request_id"].as_str().expect("an id").to_owned();
+    let repeat = send(Some("not a uuid")).await;
+    assert_eq!(
+        (repeat.header("idempotent-replayed"), &repeat.json()["original_request_id"]),
+        ("true", &json!(told))
+    );
+    let audited = format!("select count(*) from audit_events where request_id = '{told}'");
+    assert_eq!(api.count(&audited).await, 1);
+}
+
+#[tokio::test]
 async fn another_payload_under_a_key_is_a_mismatch_and_another_path_is_another_key() {
     let api = Api::new().await;
     let (_, _, token) = supplier(&api, "one").await;
