@@ -82,6 +82,11 @@ impl Init {
             let folder = layout.data.join(crate::wiring::KEYS).join(secrets::FOLDER);
             let keys = secrets::make(&folder, &OsRandom).map_err(Stop::failed)?;
             made.extend(keys.iter().map(|name| folder.join(name).display().to_string()));
+            if !secrets::has_issuer(&folder) {
+                auth::issuer::folder::open(&folder, &OsRandom)
+                    .map_err(|cause| Stop::failed(cause.to_string()))?;
+                made.push(folder.join("issuer-0001.pem").display().to_string());
+            }
         }
         if out.json {
             out.value(&json!({ "made": made, "config": layout.config, "data": layout.data }));

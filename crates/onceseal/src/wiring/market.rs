@@ -191,6 +191,12 @@ async fn issuer(config: &Config, clock: &Arc<dyn Clock>) -> Result<(Verifier, Op
     }
     let fail = |cause: auth::issuer::Error| format!("supply.issuer: {cause}");
     let folder = set.folder.clone().unwrap_or_else(|| folder(config));
+    if config.storage.database.is_some() && !secrets::has_issuer(&folder) {
+        return Err(format!(
+            "supply.issuer: no file issuer-NNNN.pem is in {}, and all nodes of a database need the same issuer's keys; make one with `onceseal init --supply` and copy it, or set supply.issuer.folder",
+            folder.display()
+        ));
+    }
     let keys = auth::issuer::folder::open(&folder, &OsRandom).map_err(fail)?;
     let mut issuer = Issuer::new(&set.name, &set.audience, keys).map_err(fail)?;
     if let Some(kid) = &set.signing_key {

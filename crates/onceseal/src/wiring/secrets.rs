@@ -162,6 +162,15 @@ pub fn missing(folder: &Path) -> Option<&'static str> {
     })
 }
 
+/// Whether a key of the built-in issuer is there.
+#[must_use]
+pub fn has_issuer(folder: &Path) -> bool {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().into_string().ok()).any(|name| {
+        name.starts_with("issuer-") && Path::new(&name).extension().is_some_and(|kind| kind == "pem")
+    })
+}
+
 fn slice(material: &Material, label: &str) -> SecretSlice<u8> {
     SecretSlice::from(material.key(label).to_vec())
 }

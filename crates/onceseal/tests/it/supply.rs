@@ -181,6 +181,22 @@ fn a_lost_key_is_not_made_anew_over_what_was_sealed_under_it() {
 }
 
 #[test]
+fn nodes_of_one_database_never_make_issuers_of_their_own() {
+    let home = home();
+    let shared = testkit::postgres::beside(&home.path(".")).is_some();
+    std::fs::remove_file(home.path("data/keys/supply/issuer-0001.pem")).unwrap();
+    if !shared {
+        // Alone, the first start makes it.
+        assert_eq!(home.serve().stop(), 0);
+        return assert!(home.path("data/keys/supply/issuer-0001.pem").exists());
+    }
+    let ran = home.run(&["serve", "--listen", "127.0.0.1:0"]);
+    assert!(ran.code() == 1 && ran.error().contains("issuer-NNNN.pem"), "{}", ran.all());
+    assert_eq!(home.run(&["init", "--supply"]).code(), 0);
+    assert_eq!(home.serve().stop(), 0);
+}
+
+#[test]
 fn the_schema_of_the_supply_side_comes_with_it_and_stays_when_it_is_off() {
     let home = home();
     home.serve().stop();

@@ -6,7 +6,7 @@ use store::{Error, Query, Row, Write, values};
 use crate::rows::Reader;
 
 const TAKEN: &str = "select id from core_tenants where code = $1";
-/// Two ids of users. One writer that counts from the highest row gives the same number twice; see [`Ids::read`].
+/// Two ids of users. One writer that counts from the highest row gives the same number twice; see [`Tenant::read`].
 const IDS: &str =
     "select {next_id core_tenants} as tenant, {next_id iam_users} as first, {next_id iam_users} as second";
 const TENANT: &str =
