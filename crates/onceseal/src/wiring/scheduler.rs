@@ -91,24 +91,30 @@ impl Round {
         let now = self.house.clock.now();
         self.refused.retain(|_, until| *until > now);
         let house = Arc::clone(&self.house);
-        self.each(orders_to_time_out(now, BATCH, &house), "timeout", now, |due| Cancel {
+        let limit = self.limit();
+        self.each(orders_to_time_out(now, limit, &house), "timeout", now, |due| Cancel {
             order_id: due.id,
             cause: Cause::Timeout,
         })
         .await?;
-        self.each(orders_to_close(now, BATCH), "close", now, |due| Close { order_id: due.id }).await?;
-        self.each(earnings_to_release(now, BATCH), "release", now, |due| Release { earning_id: due.id })
+        self.each(orders_to_close(now, limit), "close", now, |due| Close { order_id: due.id }).await?;
+        self.each(earnings_to_release(now, limit), "release", now, |due| Release { earning_id: due.id })
             .await?;
-        self.each(to_pause(BATCH), "pause", now, |due| Pause { package_id: due.id }).await?;
+        self.each(to_pause(limit), "pause", now, |due| Pause { package_id: due.id }).await?;
         for turn in [Turn::Expire, Turn::SellOut, Turn::Restock] {
             self.packages(turn, now).await?;
         }
-        self.each(due::to_start(now, BATCH, &house), "payout_start", now, |due| Start {
+        self.each(due::to_start(now, limit, &house), "payout_start", now, |due| Start {
             settlement_id: due.id,
         })
         .await?;
-        self.each(due::stuck(now, BATCH), "payout_stuck", now, |due| Stuck { settlement_id: due.id }).await?;
+        self.each(due::stuck(now, limit), "payout_stuck", now, |due| Stuck { settlement_id: due.id }).await?;
         self.ledger(now).await
+    }
+
+    /// Objects of one list: what was refused is still in it, and must not hold back those behind.
+    fn limit(&self) -> i64 {
+        BATCH.saturating_add(i64::try_from(self.refused.len()).unwrap_or(i64::MAX))
     }
 
     /// One list, one command for each of its objects.
@@ -127,7 +133,7 @@ impl Round {
     }
 
     async fn packages(&mut self, turn: Turn, now: Time) -> Result<(), Error> {
-        for due in packages::Due::list(self.door.store(), turn, now, BATCH).await? {
+        for due in packages::Due::list(self.door.store(), turn, now, self.limit()).await? {
             let (caller, package_id) = (due.caller(), due.package_id);
             match turn {
                 Turn::Expire => self.submit(("expire", caller), now, Expire { package_id }).await,
