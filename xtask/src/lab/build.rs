@@ -52,7 +52,7 @@ impl Build {
             }
             Self::Debug => target().join("debug"),
             Self::Planted => {
-                command.args(["--features", "certify/planted-bugs", "--target-dir"]);
+                command.args(["--features", "certify/planted-bugs,supply/planted-bugs", "--target-dir"]);
                 command.arg(target().join("planted"));
                 target().join("planted/debug")
             }

@@ -13,8 +13,8 @@ use super::unit::Span;
 const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
-/// SMS codes of one minute at most: the pause between two is at least a second.
-const PER_MINUTE_MAX: u32 = 60;
+/// SMS codes of one minute at most.
+const PER_MINUTE_MAX: u32 = 100_000;
 
 /// What is refused though it has the right form, by the setting's name.
 ///
@@ -23,7 +23,7 @@ const PER_MINUTE_MAX: u32 = 60;
 pub fn check(supply: &Supply) -> Result<(), String> {
     policy(supply)?;
     let bounded = [
-        ("withdraw_sms_per_minute", supply.withdraw_sms_per_minute, 1, PER_MINUTE_MAX),
+        ("calls_per_minute", supply.calls_per_minute, 1, 1_000_000),
         ("verify_per_minute", supply.verify_per_minute, 1, 100_000),
         ("token_status_cache_seconds", supply.token_status_cache_seconds, 0, 10),
     ];
@@ -65,7 +65,7 @@ pub fn policy(supply: &Supply) -> Result<supply::Policy, String> {
         ("batch_max_items", s.batch_max_items, 1, 1000),
         ("batch_shard", s.batch_shard, 1, 1000),
         ("withdraw_sms_per_minute", s.withdraw_sms_per_minute, 1, PER_MINUTE_MAX),
-        ("withdraw_sms_per_day", s.withdraw_sms_per_day, 1, 1000),
+        ("withdraw_sms_per_day", s.withdraw_sms_per_day, 1, 1_000_000),
     ])?;
     let seconds = |count: u32, unit: u64| Duration::from_secs(u64::from(count) * unit);
     let count = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
@@ -86,7 +86,7 @@ pub fn policy(supply: &Supply) -> Result<supply::Policy, String> {
         key_life_money: seconds(s.idempotency_ttl_money_hours, HOUR),
         lease: seconds(s.idempotency_lease_seconds, 1),
         sms_life: seconds(s.sms_ttl_seconds, 1),
-        sms_pause: Duration::from_secs(u64::from(PER_MINUTE_MAX / s.withdraw_sms_per_minute)),
+        sms_pause: Duration::from_secs(MINUTE) / s.withdraw_sms_per_minute,
         sms_per_day: s.withdraw_sms_per_day,
         batch_max: count(s.batch_max_items),
         batch_slice: count(s.batch_shard),
@@ -217,19 +217,30 @@ mod tests {
     }
 
     #[test]
+    fn so_many_codes_a_minute_are_evenly_apart() {
+        let pause = |per_minute| {
+            let supply = Supply { withdraw_sms_per_minute: per_minute, ..Supply::default() };
+            policy(&supply).unwrap().sms_pause
+        };
+        assert_eq!([1, 45, 600].map(pause).map(|pause| pause.as_millis()), [60_000, 1_333, 100]);
+    }
+
+    #[test]
     fn what_is_not_exact_or_contradicts_itself_is_refused_by_name() {
         let refused = |change: fn(&mut Supply)| {
             let mut supply = Supply { enabled: true, ..Supply::default() };
             change(&mut supply);
             check(&supply).unwrap_err()
         };
-        let cases: [Case; 12] = [
+        let cases: [Case; 14] = [
             (|s| s.platform_fee_rate = "15%".into(), "supply.platform_fee_rate"),
             (|s| s.withdraw_fee_rate = "1.01".into(), "supply.withdraw_fee_rate"),
             (|s| s.withdraw_min = "10.001".into(), "supply.withdraw_min"),
             (|s| s.withdraw_single_max = "1.00".into(), "supply.withdraw_min"),
             (|s| s.settlement_currency = "XXX".into(), "supply.settlement_currency"),
             (|s| s.batch_shard = 0, "supply.batch_shard is 0"),
+            (|s| s.calls_per_minute = 0, "supply.calls_per_minute is 0"),
+            (|s| s.withdraw_sms_per_minute = 100_001, "supply.withdraw_sms_per_minute is 100001"),
             (|s| s.timezone = "UTC".into(), "supply.timezone"),
             (|s| s.withdraw_enabled = true, "supply.withdraw_enabled"),
             (|s| s.sms.sender = SmsSender::Development, "supply.development"),

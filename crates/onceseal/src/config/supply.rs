@@ -63,6 +63,8 @@ pub struct Supply {
     pub withdraw_sms_per_minute: u32,
     /// SMS codes of a supplier in a day.
     pub withdraw_sms_per_day: u32,
+    /// Calls of an operator in a minute, on each node.
+    pub calls_per_minute: u32,
     /// Verifications of an operator in a minute.
     pub verify_per_minute: u32,
     /// How long a token is believed without a look at its row.
@@ -106,6 +108,7 @@ impl Default for Supply {
             batch_shard: 50,
             withdraw_sms_per_minute: 1,
             withdraw_sms_per_day: 10,
+            calls_per_minute: 6000,
             verify_per_minute: 10,
             token_status_cache_seconds: 10,
             timezone: TIMEZONE.into(),

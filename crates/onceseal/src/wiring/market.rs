@@ -26,8 +26,6 @@ use crate::random::OsRandom;
 
 /// Name of the local key that wraps data keys, in the columns `*_kms_key_alias`.
 const ALIAS: &str = "local/supply";
-/// Calls of one operator in a minute (section 7.3).
-const CALLS: Rate = Rate(6000);
 /// What alerts of the supply side begin with, and who hears of them.
 const ALERTS: &str = "supply.alert.";
 /// Rows that can't be read without the keys.
@@ -91,7 +89,7 @@ pub async fn open(
         issuer,
         protocol: Arc::new(Protocol::new(hashes, random)),
         guard,
-        rates: Rates::new(CALLS, Rate(set.verify_per_minute)),
+        rates: Rates::new(Rate(set.calls_per_minute), Rate(set.verify_per_minute)),
         twin_wait: config.server.wait.0,
         buyer_keys: secrets.buyer(),
         clock: Arc::clone(clock),

