@@ -1,7 +1,5 @@
 //! A caller of the API: a token, a fresh `X-Request-Id` for each attempt, a key for each intention.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use reqwest::header::HeaderMap;
@@ -80,6 +78,12 @@ impl Answer {
         self.json().get_mut("data").map(Json::take).unwrap_or_default()
     }
 
+    /// A member of `data`; null when there is none.
+    #[must_use]
+    pub fn member(&self, name: &str) -> Json {
+        self.data().get_mut(name).map(Json::take).unwrap_or_default()
+    }
+
     /// `error.code`; empty when there is none.
     #[must_use]
     pub fn error(&self) -> String {
@@ -116,7 +120,6 @@ impl Answer {
 pub struct Client {
     base: String,
     http: reqwest::Client,
-    keys: Arc<AtomicU64>,
 }
 
 impl Client {
@@ -128,19 +131,19 @@ impl Client {
         let http =
             reqwest::Client::builder().timeout(WITHIN).redirect(reqwest::redirect::Policy::none()).build();
         let http = http.map_err(|cause| format!("no HTTP client: {cause}"))?;
-        Ok(Self { base: base.into(), http, keys: Arc::new(AtomicU64::new(1)) })
+        Ok(Self { base: base.into(), http })
     }
 
     /// The same client for another server of the installation.
     #[must_use]
     pub fn at(&self, base: impl Into<String>) -> Self {
-        Self { base: base.into(), ..self.clone() }
+        Self { base: base.into(), http: self.http.clone() }
     }
 
-    /// A key that no other call of this process has.
+    /// A key that no other call has.
     #[must_use]
     pub fn key(&self) -> String {
-        format!("play-{}-{:012}", std::process::id(), self.keys.fetch_add(1, Ordering::Relaxed))
+        format!("play-{}", Uuid::new_v4())
     }
 
     /// Sends; the answer may be any.

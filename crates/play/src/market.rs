@@ -73,6 +73,19 @@ impl Market {
         Self { client, admin: admin.into(), count: AtomicU64::new(1) }
     }
 
+    /// As an administrator of this name, made by the server's operator; `operator` is his token
+    /// (`onceseal token issue`, or the one in `run/server.json`).
+    ///
+    /// # Errors
+    /// No answer, or no success.
+    pub async fn opened(client: Client, operator: &str, name: &str) -> Result<Self, String> {
+        let call =
+            Call::post("/api/v1/certify/platform-admins", operator, &client.key(), json!({ "name": name }));
+        let made = client.send(&call).await?.done()?.json();
+        let token = made.get("access_token").and_then(Json::as_str).ok_or("no access_token in the answer")?;
+        Ok(Self::new(client, token))
+    }
+
     fn next(&self) -> u64 {
         self.count.fetch_add(1, Ordering::Relaxed)
     }
@@ -161,7 +174,7 @@ impl Market {
     /// # Errors
     /// As [`Market::platform`].
     pub async fn buyer(&self, amount: u64) -> Result<Buyer, String> {
-        let code = format!("buyer-{}", self.next());
+        let code = self.client.key();
         let made = self.platform("/api/v1/platform/buyers", json!({ "code": code, "name": code })).await?;
         let buyer = Buyer { buyer_id: id(&made, "buyer_id")?, api_key_id: id(&made, "api_key_id")? };
         let path = format!("/api/v1/platform/buyers/{}/topups", buyer.buyer_id);
@@ -190,7 +203,7 @@ impl Market {
         tokens: (u64, u64),
         now: &str,
     ) -> Result<Json, String> {
-        let request = format!("call-{}-{}", std::process::id(), self.next());
+        let request = self.client.key();
         let body = json!({ "order_id": order, "api_key_id": buyer.api_key_id, "request_id": request,
             "request_tokens": tokens.0, "response_tokens": tokens.1, "success": true,
             "endpoint": "/v1/chat/completions", "response_status": 200, "latency_ms": 900,

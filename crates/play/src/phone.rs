@@ -1,7 +1,6 @@
 //! The SMS service and the suppliers' phones in one: on loopback, it takes messages as a service does and lets the
 //! person at the phone read the newest code.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,10 +16,19 @@ use tokio::sync::Notify;
 /// A message that has not come after this long won't.
 const WITHIN: Duration = Duration::from_secs(20);
 
+/// A code that came to a phone. Its `Debug` shows it: nothing here is a secret of anybody.
+#[derive(Clone, Debug)]
+pub struct Message {
+    /// The phone.
+    pub to: String,
+    /// The code.
+    pub code: String,
+}
+
 #[derive(Default)]
 struct Inbox {
-    /// Codes by phone, in the order in which they came.
-    codes: Mutex<BTreeMap<String, Vec<String>>>,
+    /// In the order in which they came.
+    messages: Mutex<Vec<Message>>,
     came: Notify,
 }
 
@@ -51,7 +59,7 @@ impl Phone {
     /// How many codes came to this phone.
     #[must_use]
     pub fn count(&self, phone: &str) -> usize {
-        self.inbox.codes.lock().get(phone).map_or(0, Vec::len)
+        self.inbox.messages.lock().iter().filter(|message| message.to == phone).count()
     }
 
     /// The newest code at this phone, once there are more than `before`.
@@ -59,30 +67,41 @@ impl Phone {
     /// # Errors
     /// None came within 20 seconds.
     pub async fn code(&self, phone: &str, before: usize) -> Result<String, String> {
-        let newer = async {
-            loop {
-                let came = self.inbox.came.notified();
-                tokio::pin!(came);
-                // Before the look, or a message between look and wait would go unnoticed.
-                came.as_mut().enable();
-                let newest = self.inbox.codes.lock().get(phone).filter(|all| all.len() > before).cloned();
-                if let Some(code) = newest.and_then(|mut all| all.pop()) {
-                    return code;
-                }
-                came.await;
-            }
-        };
+        let newer = self.once(|messages| {
+            let own: Vec<&Message> = messages.iter().filter(|message| message.to == phone).collect();
+            own.last().filter(|_| own.len() > before).map(|message| message.code.clone())
+        });
         let late = |_| format!("no code came to a phone within {} s", WITHIN.as_secs());
         tokio::time::timeout(WITHIN, newer).await.map_err(late)
+    }
+
+    /// Message number `number`, counted from 0 over all phones, as soon as it is there.
+    pub async fn message(&self, number: usize) -> Message {
+        self.once(|messages| messages.get(number).cloned()).await
+    }
+
+    /// Waits until there is something.
+    async fn once<T>(&self, found: impl Fn(&[Message]) -> Option<T>) -> T {
+        loop {
+            let came = self.inbox.came.notified();
+            tokio::pin!(came);
+            // Before the look, or a message between look and wait would go unnoticed.
+            came.as_mut().enable();
+            let answer = found(&self.inbox.messages.lock());
+            if let Some(answer) = answer {
+                return answer;
+            }
+            came.await;
+        }
     }
 }
 
 async fn take(State(inbox): State<Arc<Inbox>>, Json(message): Json<Value>) -> StatusCode {
     let text = |at: &str| message.pointer(at).and_then(Value::as_str).map(str::to_owned);
-    let Some((phone, code)) = text("/to").zip(text("/params/code")) else {
+    let Some((to, code)) = text("/to").zip(text("/params/code")) else {
         return StatusCode::BAD_REQUEST;
     };
-    inbox.codes.lock().entry(phone).or_default().push(code);
+    inbox.messages.lock().push(Message { to, code });
     inbox.came.notify_waiters();
     StatusCode::OK
 }

@@ -71,11 +71,13 @@ pub(crate) async fn issue(operator: Operator, State(edge): Shared, request: Requ
     Ok(shown(&token(supply, (&operator, &request_id), grant).await?))
 }
 
-/// Every rule of section 11.5 over everything that is stored. Changes nothing.
+/// Every rule of section 11.5 over everything that is stored, and the ledger on one page. Changes nothing.
 pub(crate) async fn ledger(_operator: Operator, State(edge): Shared, uri: Uri) -> Answer {
     let supply = on(&edge)?;
     nothing_asked(&uri)?;
-    let found = ::supply::settlements::reconcile(supply.door.store()).await?;
+    let store = supply.door.store();
+    let found = ::supply::settlements::reconcile(store).await?;
+    let totals = ::supply::settlements::totals(store).await?;
     let violations: Vec<Json> = found
         .iter()
         .map(|one| {
@@ -83,7 +85,14 @@ pub(crate) async fn ledger(_operator: Operator, State(edge): Shared, uri: Uri) -
                 "expected": one.expected.to_string(), "found": one.found.to_string(), "text": one.to_string() })
         })
         .collect();
-    Ok(shown(&json!({ "violations": violations })))
+    let totals: Vec<Json> = totals
+        .iter()
+        .map(|one| {
+            json!({ "account_code": one.code.as_str(), "currency_code": one.balance.currency().code(),
+                "debits": one.debits.major(), "credits": one.credits.major(), "balance": one.balance.major() })
+        })
+        .collect();
+    Ok(shown(&json!({ "violations": violations, "totals": totals })))
 }
 
 fn on(edge: &Edge) -> Result<&Supply, Problem> {

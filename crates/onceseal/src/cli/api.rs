@@ -305,7 +305,9 @@ impl Running {
         Ok(RunFile(path))
     }
 
-    fn read(folder: &Path) -> Option<Self> {
+    /// What the server of this data folder wrote; nothing where none runs.
+    #[must_use]
+    pub fn read(folder: &Path) -> Option<Self> {
         serde_json::from_slice(&std::fs::read(folder.join(RUN_FILE)).ok()?).ok()
     }
 }

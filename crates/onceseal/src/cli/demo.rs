@@ -1,13 +1,17 @@
 //! `onceseal demo`: tells the demo's story and prints what happened.
 
-use std::path::PathBuf;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::Args;
 use serde_json::{Value as Json, json};
+use source::Secret;
 
+use super::demo_market;
 use super::out::{Ended, Exit, Out, Stop, Tone};
 use super::serve::stop_signal;
+use crate::demo::market::{self, Outside};
 use crate::demo::proof::{Proved, prove};
 use crate::demo::story::STORY;
 use crate::demo::teller::{Teller, Told};
@@ -17,12 +21,19 @@ use crate::demo::{self, SOURCE};
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   onceseal demo                              run, print, clean up
+  onceseal demo --supply                     the supply side instead: credentials, packages, withdrawals, a ledger
   onceseal demo --serve                      stay up, so that you can open the certificates
   onceseal demo --folder ./demo --serve      keep everything in a folder of your choice")]
 pub struct Demo {
+    /// Tell the story of the supply side
+    #[arg(long)]
+    supply: bool,
     /// Stay up until Ctrl-C
     #[arg(long)]
     serve: bool,
+    /// Where to listen; port 0 is a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
+    listen: SocketAddr,
     /// Folder to use and to leave behind [default: a temporary one, removed at the end]
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
@@ -40,15 +51,21 @@ impl Demo {
             Some(folder) => std::path::absolute(folder)?,
             None => temporary.path().to_owned(),
         };
-        let stage = demo::set(&folder).await.map_err(Stop::failed)?;
+        let outside = if self.supply { Some(Outside::start().await.map_err(Stop::failed)?) } else { None };
+        let more = outside.as_ref().map(|outside| outside.configuration(&folder)).transpose();
+        let more = more.map_err(Stop::failed)?.unwrap_or_default();
+        let stage = demo::set(&folder, self.listen, &more).await;
+        let stage = stage.map_err(Stop::failed)?;
         let (base, nudge) = (stage.server.base.clone(), stage.server.nudge());
         let (end, ended) = tokio::sync::oneshot::channel::<()>();
         let running = tokio::spawn(stage.server.run(async move {
             // A dropped sender ends the server as well.
             let _ = ended.await;
         }));
-        let teller = Teller::new(format!("{base}/webhooks/{SOURCE}"), &stage.secret).map_err(Stop::failed)?;
-        let shown = show(out, &teller, &base).await;
+        let shown = match &outside {
+            Some(outside) => market(out, (&base, &folder), outside).await,
+            None => certificates(out, &base, &stage.secret).await,
+        };
         nudge.nudge();
         let exit = shown?;
         if !out.json {
@@ -58,14 +75,7 @@ impl Demo {
             );
         }
         if self.serve {
-            let config = folder.join("onceseal.toml");
-            if out.json {
-                out.value(&json!({ "listening": base, "config": config }));
-            } else {
-                out.line(format_args!("\nlistening on {base} (Ctrl-C ends it)"));
-                out.line(format_args!("look around:  onceseal list --config {}", config.display()));
-            }
-            stop_signal()?.await;
+            stay(out, (&base, &folder), outside.as_ref()).await?;
         }
         drop(end);
         running.await.map_err(|cause| Stop::failed(cause.to_string()))??;
@@ -73,7 +83,37 @@ impl Demo {
     }
 }
 
-async fn show(out: Out, teller: &Teller, base: &str) -> Ended {
+/// Until somebody ends it.
+async fn stay(out: Out, (base, folder): (&str, &Path), outside: Option<&Outside>) -> Result<(), Stop> {
+    let config = folder.join("onceseal.toml");
+    if out.json {
+        out.value(&json!({ "listening": base, "config": config }));
+    } else {
+        out.line(format_args!("\nlistening on {base} (Ctrl-C ends it)"));
+        out.line(format_args!("look around:  onceseal list --config {}", config.display()));
+    }
+    let Some(outside) = outside else {
+        stop_signal()?.await;
+        return Ok(());
+    };
+    if !out.json {
+        out.line(format_args!("SMS are written to {}", folder.join(market::SMS).display()));
+    }
+    tokio::select! {
+        () = stop_signal()? => {}
+        noted = outside.note(folder) => noted?,
+    }
+    Ok(())
+}
+
+async fn market(out: Out, stage: (&str, &Path), outside: &Outside) -> Ended {
+    let teller = market::Teller::new(stage, outside).await.map_err(Stop::failed)?;
+    let (told, ledger) = teller.tell().await.map_err(Stop::failed)?;
+    demo_market::show(out, &told, &ledger)
+}
+
+async fn certificates(out: Out, base: &str, secret: &Secret) -> Ended {
+    let teller = Teller::new(format!("{base}/webhooks/{SOURCE}"), secret).map_err(Stop::failed)?;
     let mut told = Vec::new();
     for scene in STORY {
         told.push(teller.tell(scene).await.map_err(Stop::failed)?);

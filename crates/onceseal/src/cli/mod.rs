@@ -9,6 +9,7 @@ pub mod completions;
 pub mod config;
 pub mod copy;
 pub mod demo;
+mod demo_market;
 pub mod erase;
 pub mod export;
 pub mod fetch;

@@ -1,14 +1,16 @@
-//! The demo: a server of its own on a free port in a folder of its own, and a story told to it by a sender
+//! The demo: a server of its own on loopback in a folder of its own, and a story told to it by a sender
 //! that repeats itself. Everything goes over HTTP and through the same code as in production.
 //!
-//! [`story`] is what is sent, [`teller`] sends it, [`proof`] verifies what came out. Not here: printing
-//! (`cli::demo`).
+//! [`story`] is what is sent, [`teller`] sends it, [`proof`] verifies what came out; [`market`] is the story of the
+//! supply side. Not here: printing (`cli::demo`).
 
+pub mod market;
 pub mod proof;
 pub mod story;
 pub mod teller;
 
 use std::io::Write as _;
+use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
@@ -30,11 +32,12 @@ pub struct Stage {
     pub secret: Secret,
 }
 
-/// Sets the server up in `folder`: a random secret, a configuration, everything as `onceseal init` would.
+/// Sets the server up in `folder`, to listen there: a random secret, a configuration that ends with `more`,
+/// everything as `onceseal init` would.
 ///
 /// # Errors
 /// The folder can't be written, or the server can't start.
-pub async fn set(folder: &Path) -> Result<Stage, String> {
+pub async fn set(folder: &Path, listen: SocketAddr, more: &str) -> Result<Stage, String> {
     let fail = |cause: std::io::Error| format!("the demo's folder can't be written: {cause}");
     std::fs::create_dir_all(folder).map_err(fail)?;
     let secret_file = folder.join("stripe.secret");
@@ -47,7 +50,7 @@ pub async fn set(folder: &Path) -> Result<Stage, String> {
         }
     };
     let config = folder.join("onceseal.toml");
-    std::fs::write(&config, configuration(folder, &secret_file)).map_err(fail)?;
+    std::fs::write(&config, configuration(folder, listen, &secret_file) + more).map_err(fail)?;
     let places = Places { file: Some(config), flags: Vec::new(), environment: Environment::Ignored };
     let loaded = places.load().map_err(|fault| fault.to_string())?;
     crate::logging::start(&loaded.config)?;
@@ -69,11 +72,11 @@ fn write_new(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
 }
 
 /// Only what differs from the defaults.
-fn configuration(folder: &Path, secret: &Path) -> String {
+fn configuration(folder: &Path, listen: SocketAddr, secret: &Path) -> String {
     let quoted = |path: &Path| toml::Value::String(path.display().to_string()).to_string();
     format!(
         "# Written by `onceseal demo`.\n\
-         [server]\nlisten = \"127.0.0.1:0\"\n\n\
+         [server]\nlisten = \"{listen}\"\n\n\
          [storage]\nfolder = {}\n\n\
          [issuer]\nname = \"AuditVisa demo\"\n\n\
          [log]\nlevel = \"error\"\nformat = \"text\"\n\n\

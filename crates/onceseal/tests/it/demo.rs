@@ -49,3 +49,26 @@ fn told_again_in_the_same_folder_everything_is_a_repeat() {
     assert_eq!((answers.len(), &answers[0]["result"]), (1, &"duplicate_reused".into()));
     assert_eq!(again["certificates"].as_array().unwrap().len(), 3, "{again}");
 }
+
+#[test]
+fn the_demo_of_the_supply_side_pays_once_and_its_ledger_balances() {
+    let home = Home::new();
+    for _ in ["first", "again, in the same folder"] {
+        let told = home.json(&["demo", "--supply", "--folder", "market"]);
+        assert_eq!(told["ledger"]["violations"], serde_json::json!([]), "{told}");
+        let scenes = told["scenes"].as_array().unwrap();
+        let answers = |what: &str| {
+            let scene =
+                scenes.iter().find(|scene| scene["what"].as_str().unwrap().starts_with(what)).unwrap();
+            let answers = scene["answers"].as_array().unwrap();
+            answers
+                .iter()
+                .map(|one| (one["http_status"].as_u64().unwrap(), one["count"].as_u64().unwrap()))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(answers("ten withdrawals at once"), [(201, 1), (409, 9)]);
+        assert_eq!(answers("the same key with another amount"), [(409, 1)]);
+        assert_eq!(answers("the bank says three times"), [(200, 1), (200, 2)]);
+        assert_eq!(answers("more is asked for"), [(400, 1)]);
+    }
+}

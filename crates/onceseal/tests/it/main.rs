@@ -25,6 +25,7 @@ mod only_sqlite;
 #[cfg(test)]
 mod operate;
 #[cfg(test)]
+mod readme;
 mod restored;
 #[cfg(test)]
 mod start;

@@ -22,6 +22,7 @@ mod reject;
 mod send_code;
 mod start;
 mod stuck;
+mod totals;
 mod unbalanced;
 mod withdraw;
 
@@ -35,5 +36,6 @@ pub use reject::Reject;
 pub use send_code::SendCode;
 pub use start::Start;
 pub use stuck::Stuck;
+pub use totals::{Total, totals};
 pub use unbalanced::Unbalanced;
 pub use withdraw::Withdraw;
