@@ -26,6 +26,7 @@ mod only_sqlite;
 mod operate;
 #[cfg(test)]
 mod readme;
+#[cfg(test)]
 mod restored;
 #[cfg(test)]
 mod start;
