@@ -5,6 +5,7 @@ mod canary;
 mod crash;
 mod faults;
 mod gates;
+mod hammer;
 mod lab;
 mod race;
 mod services;
@@ -37,6 +38,8 @@ enum Task {
     Bench(bench::Bench),
     /// A thousand changes, each sent several times at once, some connections cut: one certificate a change
     Race(race::Race),
+    /// Clients of one supplier that withdraw, cancel and pay out all at once: never two open, never a cent lost
+    Hammer(hammer::Hammer),
     /// Three servers on one PostgreSQL under load, broken in every known way: every answer has its one effect
     Faults(faults::Faults),
     /// Seeded runs of several nodes in virtual time over a store that fails, with the real door and relay
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
         Task::Bench(bench) => bench::run(&bench),
         Task::Crash(crash) => crash::run(&crash),
         Task::Race(race) => race.run(),
+        Task::Hammer(hammer) => hammer.run(),
         Task::Faults(faults) => faults.run(),
         Task::Sim(sim) => sim.run(),
         Task::Canary(canary) => canary.run(),

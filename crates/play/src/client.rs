@@ -128,6 +128,8 @@ impl Client {
     /// # Errors
     /// No HTTP client can be built.
     pub fn new(base: impl Into<String>) -> Result<Self, String> {
+        // Whoever came first has chosen.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let http =
             reqwest::Client::builder().timeout(WITHIN).redirect(reqwest::redirect::Policy::none()).build();
         let http = http.map_err(|cause| format!("no HTTP client: {cause}"))?;

@@ -5,7 +5,7 @@
 //!
 //! Modules in reading order: [`site`] (the installation), [`load`] (senders), [`ledger`] (what they were
 //! told), [`kinds`] (the faults), [`scene`] (how one is played), [`verdict`] (what must hold), and what
-//! kinds need: [`session`] (a stranger's), [`serverlog`], [`slowdisk`], [`mounts`].
+//! kinds need: [`serverlog`], [`slowdisk`], [`mounts`].
 //!
 //! Not here: kills at every system call (`crash`), sends at the same instant (`race`).
 
@@ -15,7 +15,6 @@ mod load;
 mod mounts;
 mod scene;
 mod serverlog;
-mod session;
 mod site;
 mod slowdisk;
 mod verdict;

@@ -17,6 +17,8 @@ pub(crate) const INTERNAL_TOKEN: &str = "lab-internal-3a9d41c7e58b4f02";
 pub(crate) const PASSPHRASE: &str = "lab passphrase 5c0e7d19ab";
 /// Token of the Telegram bot, where the setup has one.
 pub(crate) const BOT_TOKEN: &str = "7314159265:AALab-bot-token-2f6e0c8d1b";
+/// Token of the SMS service, where the setup has one.
+pub(crate) const SMS_TOKEN: &str = "lab-sms-91c4e7f05b";
 /// Address in links: of no machine, so that a certificate doesn't depend on the port.
 pub(crate) const PUBLIC_URL: &str = "https://deliver.example.com";
 
@@ -31,6 +33,8 @@ pub(crate) struct Setup {
     pub(crate) level: &'static str,
     /// More sections of the configuration.
     pub(crate) more: &'static str,
+    /// The sections of the supply side (`play::setting`); it is off when empty.
+    pub(crate) supply: String,
     /// Where the store is, when it is not a file in the folder.
     pub(crate) database: Option<Database>,
 }
@@ -82,6 +86,7 @@ impl House {
         house.secret("internal", INTERNAL_TOKEN)?;
         house.secret("passphrase", PASSPHRASE)?;
         house.secret("telegram", BOT_TOKEN)?;
+        house.secret("sms", SMS_TOKEN)?;
         if let Some(database) = &setup.database {
             house.secret("postgres", &database.password)?;
         }
@@ -172,5 +177,6 @@ fn configuration(setup: &Setup) -> String {
         "[sources.stripe]\nkind = \"stripe\"\nsecrets = [{ file = \"secrets/stripe\" }]\n\n\
          [sources.internal]\nkind = \"internal\"\nsecrets = [{ file = \"secrets/internal\" }]\n",
     );
+    text.push_str(&setup.supply);
     text
 }

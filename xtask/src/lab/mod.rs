@@ -4,7 +4,8 @@
 //! Modules in reading order: [`build`] (which binary), [`house`] (folder, configuration, secrets),
 //! [`server`] (a started program), [`nodes`] (several of them on one PostgreSQL), [`wire`] (HTTP by hand,
 //! so that a connection can be cut at any byte), [`event`] (numbered deliveries as Stripe signs them),
-//! [`record`] (the store, read past the program), [`clock`] (the clock that a program sees).
+//! [`record`] (the store, read past the program), [`clock`] (the clock that a program sees), [`market`] (what the
+//! supply side has around it).
 //!
 //! Not here: what must hold. `race` and `crash` judge; the folder of a house can be copied, because its
 //! configuration names no absolute path.
@@ -13,6 +14,7 @@ pub(crate) mod build;
 pub(crate) mod clock;
 pub(crate) mod event;
 pub(crate) mod house;
+pub(crate) mod market;
 pub(crate) mod nodes;
 pub(crate) mod record;
 pub(crate) mod server;

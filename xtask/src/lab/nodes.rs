@@ -12,6 +12,7 @@ use anyhow::{Context as _, ensure};
 use nix::sys::signal::Signal;
 
 use super::house::{Database, House, Setup};
+use super::market;
 use super::server::Server;
 use super::wire::Answer;
 
@@ -50,9 +51,11 @@ impl Nodes {
         for (number, database) in (1..).zip(databases) {
             let setup = Setup { database: Some(database), ..setup.clone() };
             let node = Node::make(program, folder.join(format!("node-{number}")), &setup)?;
-            // The first start of an installation makes the keys; all others are given them.
-            if let Some(first) = nodes.first() {
-                copy_keys(&first.house, &node.house)?;
+            // The first node of an installation makes the keys; all others are given them.
+            match nodes.first() {
+                Some(first) => copy_folder(&keys(&first.house), &keys(&node.house))?,
+                None if setup.supply.is_empty() => {}
+                None => market::keys(&node.house, program)?,
             }
             node.start_with(&changed)?;
             nodes.push(node);
@@ -203,18 +206,27 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The folder of private keys, as an operator copies it to a new node.
-fn copy_keys(from: &House, to: &House) -> anyhow::Result<()> {
-    let (from, to) = (from.data().join("keys"), to.data().join("keys"));
-    std::fs::create_dir_all(&to)?;
+/// Where a house has its private keys.
+fn keys(house: &House) -> PathBuf {
+    house.data().join("keys")
+}
+
+/// A folder of private keys, as an operator copies it to a new node.
+fn copy_folder(from: &Path, to: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(to)?;
     std::fs::set_permissions(
-        &to,
-        std::fs::metadata(&from).context("the first node has no keys")?.permissions(),
+        to,
+        std::fs::metadata(from).context("the first node has no keys")?.permissions(),
     )?;
-    for entry in std::fs::read_dir(&from)? {
+    for entry in std::fs::read_dir(from)? {
         let entry = entry?;
-        // The copy has the original's mode.
-        std::fs::copy(entry.path(), to.join(entry.file_name()))?;
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if from.is_dir() {
+            copy_folder(&from, &to)?;
+        } else {
+            // The copy has the original's mode.
+            std::fs::copy(from, to)?;
+        }
     }
     Ok(())
 }

@@ -4,7 +4,7 @@
 //!
 //! Modules in reading order: [`packages`] (Debian's package manager), [`account`] (whom a server runs as),
 //! [`folder`], [`port`], [`running`] (a started server, its end by signal), [`memory`] (what a killed one
-//! leaves outside its folder), [`psql`], [`binaries`], [`postgres`], [`standby`], [`pgbouncer`].
+//! leaves outside its folder), [`psql`], [`session`] (one that stays open), [`binaries`], [`postgres`], [`standby`], [`pgbouncer`].
 //!
 //! Not here: the machine's own database. It is never started, read or changed.
 #![cfg_attr(not(test), expect(dead_code, reason = "runs use a part of it, its own tests the whole"))]
@@ -19,6 +19,7 @@ mod port;
 pub(crate) mod postgres;
 pub(crate) mod psql;
 mod running;
+pub(crate) mod session;
 pub(crate) mod standby;
 #[cfg(test)]
 mod tests;

@@ -10,9 +10,9 @@ use crate::faults::ledger::{Delivery, Excuse, Saying};
 use crate::faults::load::{Fired, Load};
 use crate::faults::scene::{Played, struck, struck_with};
 use crate::faults::serverlog::{Mark, shown};
-use crate::faults::session::Session;
 use crate::faults::site::Site;
 use crate::services::postgres::USER;
+use crate::services::session::Session;
 
 pub(super) const KINDS: &[Kind] = &[
     Kind { name: "rows-locked", about: "a stranger holds the rows of known events", play: rows },

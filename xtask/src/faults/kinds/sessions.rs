@@ -8,9 +8,9 @@ use testkit::proxy::{Fault, Way};
 use super::Kind;
 use crate::faults::scene::{Played, struck};
 use crate::faults::serverlog::shown;
-use crate::faults::session::crowd;
 use crate::faults::site::{NODES, SESSIONS_MAX, Site};
 use crate::services::postgres::USER;
+use crate::services::session::crowd;
 
 pub(super) const KINDS: &[Kind] = &[
     Kind {

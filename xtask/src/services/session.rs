@@ -17,13 +17,13 @@ static RUNTIME: LazyLock<std::io::Result<Runtime>> =
     LazyLock::new(|| Builder::new_multi_thread().worker_threads(1).enable_all().build());
 
 /// An open session; its transaction is rolled back when it is dropped.
-pub(super) struct Session {
+pub(crate) struct Session {
     client: Client,
     conversation: JoinHandle<()>,
 }
 
 /// Statements on their way in a session of their own.
-pub(super) struct Sent(JoinHandle<Result<String>>);
+pub(crate) struct Sent(JoinHandle<Result<String>>);
 
 fn runtime() -> Result<&'static Runtime> {
     RUNTIME.as_ref().map_err(|cause| anyhow::anyhow!("no runtime for sessions: {cause}"))
@@ -34,7 +34,7 @@ impl Session {
     ///
     /// # Errors
     /// It is refused, or takes too long.
-    pub(super) fn open(url: &str) -> Result<Self> {
+    pub(crate) fn open(url: &str) -> Result<Self> {
         let connecting = async {
             let (client, wire) = tokio_postgres::connect(url, NoTls).await?;
             let conversation = tokio::spawn(async move {
@@ -51,7 +51,7 @@ impl Session {
     ///
     /// # Errors
     /// The server's.
-    pub(super) fn run(&self, sql: &str) -> Result<String> {
+    pub(crate) fn run(&self, sql: &str) -> Result<String> {
         runtime()?.block_on(run(&self.client, sql))
     }
 
@@ -59,7 +59,7 @@ impl Session {
     ///
     /// # Errors
     /// There is no runtime.
-    pub(super) fn send(self, sql: String) -> Result<Sent> {
+    pub(crate) fn send(self, sql: String) -> Result<Sent> {
         Ok(Sent(runtime()?.spawn(async move { run(&self.client, &sql).await })))
     }
 }
@@ -69,7 +69,7 @@ impl Sent {
     ///
     /// # Errors
     /// The server's.
-    pub(super) fn end(self) -> Result<String> {
+    pub(crate) fn end(self) -> Result<String> {
         runtime()?.block_on(self.0)?
     }
 }
@@ -102,7 +102,7 @@ fn told(cause: &tokio_postgres::Error) -> anyhow::Error {
 ///
 /// # Errors
 /// There is no runtime.
-pub(super) fn crowd(url: &str, limit: usize) -> Result<Vec<Session>> {
+pub(crate) fn crowd(url: &str, limit: usize) -> Result<Vec<Session>> {
     let mut sessions = Vec::new();
     while sessions.len() < limit {
         match Session::open(url) {
