@@ -305,8 +305,15 @@ impl<A: Action> Commanded<A> {
 
     fn refused(&self, refusal: Refusal, lost_race: LostRace, at: Time) -> Result<Decision, Error> {
         let Refusal { code, rule, object, before, details, writes } = refusal;
-        let details =
-            rule.map_or_else(|| details.clone(), |rule| details.clone().with("rule_code", rule.as_str()));
+        let details = match rule {
+            Some(rule) => details.with("rule_code", rule.as_str()),
+            None => details,
+        };
+        // For whoever asked: the state was another one when they looked. And for who counts (section 18).
+        let details = match lost_race {
+            LostRace::Yes => details.with("lost_race", true),
+            LostRace::No => details,
+        };
         let object = object.unwrap_or_else(|| self.action.object());
         let row = |name| {
             let mut row = self.context.caller.audit(name, &object);

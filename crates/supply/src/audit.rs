@@ -1,9 +1,10 @@
-//! The audit log as it is shown (sections 8.1 row 8, 8.5, 16): of one object, or one event. Always filtered by
-//! tenant; events of the platform's own tenant are not in it (their indexes leave them out).
+//! The audit log as it is shown (sections 3.3, 8.1 row 8, 8.5, 16): of one object, of tokens, or one event. Always
+//! filtered by tenant, but for the platform's administrators; of one object's, events of the platform's own tenant are
+//! not in it (their indexes leave them out).
 
 use serde::Serialize;
 use serde_json::value::RawValue;
-use store::{Error, Query, Row, Store, values};
+use store::{Error, Query, Row, Store, Value, values};
 
 use crate::exact::Stamp;
 use crate::rows::Reader;
@@ -91,12 +92,39 @@ pub struct Of {
 ///
 /// # Errors
 /// The store's.
-pub async fn list(store: &Store, of: &Of, (page, size): (u32, u32)) -> Result<(Vec<Event>, i64), Error> {
+pub async fn list(store: &Store, of: &Of, page: (u32, u32)) -> Result<(Vec<Event>, i64), Error> {
     let condition = "tenant_id > 1 and tenant_id = $1 and object_type = $2 and object_id = $3";
-    let by = values![of.tenant_id, of.object_type, &of.object_id];
+    paged(store, condition, values![of.tenant_id, of.object_type, &of.object_id], page).await
+}
+
+/// A page of the log of tokens, the newest first: issued, renewed, revoked, callers turned away. Of one tenant, or of
+/// all for `None`.
+///
+/// # Errors
+/// The store's.
+pub async fn tokens(
+    store: &Store,
+    tenant_id: Option<i64>,
+    page: (u32, u32),
+) -> Result<(Vec<Event>, i64), Error> {
+    let condition = "event_name in ('token.issue', 'token.refresh', 'token.revoke', 'token.authz.denied', 'token.authn.success', 'token.authn.fail', 'token.query_key.rejected')";
+    match tenant_id {
+        Some(tenant) => paged(store, &format!("{condition} and tenant_id = $1"), values![tenant], page).await,
+        None => paged(store, condition, values![], page).await,
+    }
+}
+
+async fn paged(
+    store: &Store,
+    condition: &str,
+    by: Vec<Value>,
+    (page, size): (u32, u32),
+) -> Result<(Vec<Event>, i64), Error> {
+    let (limit, offset) = (by.len() + 1, by.len() + 2);
     let count = format!("select count(*) from audit_events where {condition}");
-    let events =
-        format!("select {COLUMNS} from audit_events where {condition} order by id desc limit $4 offset $5");
+    let events = format!(
+        "select {COLUMNS} from audit_events where {condition} order by id desc limit ${limit} offset ${offset}"
+    );
     let skipped = i64::from(page.saturating_sub(1)) * i64::from(size);
     let paged = [by.clone(), values![i64::from(size), skipped]].concat();
     let reads = vec![Query::new("audit.count", count, by), Query::new("audit.page", events, paged)];

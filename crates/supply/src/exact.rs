@@ -27,6 +27,20 @@ impl Exact {
         let text = format!("{}.{:02}", hundredths / 100, hundredths % 100);
         Self(text.trim_end_matches('0').trim_end_matches('.').to_owned())
     }
+
+    /// The same with four decimals and cut, not rounded: what is printed as 100 is all of it.
+    #[must_use]
+    pub fn percent_cut(part: u64, whole: u64) -> Self {
+        let parts = (u128::from(part) * 1_000_000).checked_div(u128::from(whole)).unwrap_or(0);
+        let text = format!("{}.{:04}", parts / 10_000, parts % 10_000);
+        Self(text.trim_end_matches('0').trim_end_matches('.').to_owned())
+    }
+}
+
+impl From<u64> for Exact {
+    fn from(count: u64) -> Self {
+        Self(count.to_string())
+    }
 }
 
 impl From<Money> for Exact {
@@ -208,6 +222,15 @@ mod tests {
         assert_eq!(
             [percent(0, 0), percent(0, 7), percent(7, 7), percent(1, 2), percent(2, 3), percent(1, 800)],
             ["0", "0", "100", "50", "66.67", "0.13"]
+        );
+    }
+
+    #[test]
+    fn a_cut_percentage_is_a_hundred_only_of_all() {
+        let percent = |part, whole| Exact::percent_cut(part, whole).text().to_owned();
+        assert_eq!(
+            [percent(0, 0), percent(3, 3), percent(9_999_999, 10_000_000), percent(2, 3), percent(1, 800)],
+            ["0", "100", "99.9999", "66.6666", "0.125"]
         );
     }
 

@@ -6,7 +6,7 @@
 //! out), [`policy`] (the numbers of section 23), [`keys`] (what is secret), [`house`] (what commands share),
 //! [`action`] (the form of a command), [`record`] (idempotency keys), [`rows`] (what the tables say), [`books`] (postings as rows),
 //! [`exit`] (what must not be written), [`alert`], [`audit`] (as it is shown); then the commands: [`accounts`], [`packages`], [`orders`], [`earnings`], [`settlements`],
-//! [`platform`], [`tokens`].
+//! [`platform`], [`tokens`]; at last [`slo`] (what is promised, and how it is measured).
 //!
 //! Not here: HTTP, tokens, scopes (crates `web`, `auth`), encryption (`custody`), double entry (`ledger`).
 
@@ -29,6 +29,7 @@ pub mod policy;
 pub mod record;
 pub mod rows;
 pub mod settlements;
+pub mod slo;
 pub mod tenants;
 pub mod tokens;
 

@@ -30,7 +30,7 @@ use crate::codes::INTERNAL_ERROR;
 use crate::health::{Check, Readiness};
 use crate::meters::{self, Meters};
 use crate::problem::Problem;
-use crate::supply::{Supply, query_key};
+use crate::supply::{Supply, count, query_key};
 use crate::token::Tokens;
 
 /// What the router needs. Cheap parts are shared.
@@ -171,14 +171,18 @@ where
         // The one that was found ready goes with the request, a fresh one stays.
         let fresh = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, fresh);
-        let target = edge.supply.is_some().then(|| query_key::target(&request));
+        let seen = edge.supply.as_ref().map(|supply| query_key::seen(supply, &request));
+        let asked = edge.supply.is_some().then(|| count::Asked::of(&mut request));
         Box::pin(async move {
             // Credentials in the URL are refused on every path, before anything else (supply specification,
             // section 14).
-            let refused = match (&edge.supply, target) {
-                (Some(supply), Some(target)) => query_key::refused(supply, target, &request_id).await,
+            let refused = match (&edge.supply, seen) {
+                (Some(supply), Some(seen)) => query_key::refused(supply, seen, &request_id).await,
                 _ => None,
             };
+            if let (Some(_), Some(asked)) = (&refused, &asked) {
+                asked.trail.turned_away();
+            }
             let answer = async move {
                 match refused {
                     Some(response) => Ok(response),
@@ -201,7 +205,11 @@ where
             if let Some(echo) = echo {
                 headers.insert(HeaderName::from_static(TRACEPARENT), echo);
             }
-            edge.meters.count(route, response.status().as_u16(), started.elapsed());
+            let took = started.elapsed();
+            edge.meters.count(route, response.status().as_u16(), took);
+            if let (Some(supply), Some(asked)) = (&edge.supply, asked) {
+                asked.answered(supply, &response, took);
+            }
             Ok(response)
         })
     }

@@ -73,6 +73,7 @@ pub fn router(state: State) -> Router {
 
 /// What no route takes, in the shape that its path's API has.
 fn refused(request: &Request, code: codes::Code) -> Response {
+    supply::count::no_route(request);
     if !supply::owns(request.uri().path()) {
         return Problem::new(code).into_response();
     }

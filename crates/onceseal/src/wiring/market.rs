@@ -90,6 +90,7 @@ pub async fn open(
         protocol: Arc::new(Protocol::new(hashes, random)),
         guard,
         rates: Rates::new(Rate(set.calls_per_minute), Rate(set.verify_per_minute)),
+        tally: Arc::default(),
         twin_wait: config.server.wait.0,
         buyer_keys: secrets.buyer(),
         clock: Arc::clone(clock),

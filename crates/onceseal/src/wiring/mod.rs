@@ -4,6 +4,7 @@
 //! Not here: what any of the parts does.
 
 pub mod export;
+pub mod keeper;
 pub mod market;
 pub mod node;
 pub mod plain;

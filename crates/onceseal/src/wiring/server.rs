@@ -14,6 +14,7 @@ use web::tls::Tls;
 use web::{ServeSettings, Stopped};
 
 use super::export::Export;
+use super::keeper::Keeper;
 use super::reload::Reload;
 use super::scheduler::Scheduler;
 use super::{House, Metrics, Surroundings, destinations, node, plain, public_url, sms, waker};
@@ -39,6 +40,7 @@ pub struct Server {
     relay: relay::Handle,
     export: Export,
     scheduler: Option<Scheduler>,
+    keeper: Option<Keeper>,
     tasks: [JoinHandle<()>; 2],
     run_file: RunFile,
 }
@@ -82,6 +84,7 @@ impl Server {
             .supply
             .as_ref()
             .map(|supply| Scheduler::start(supply.door.clone(), Arc::clone(&supply.house), interval));
+        let keeper = house.supply.as_ref().map(|supply| Keeper::start(Arc::clone(supply)));
         let around = Surroundings { metrics: metrics.clone(), nudge: Some(relay.nudger()), rebuild };
         let router = house.router(config, around)?;
         let (router, waker) = waker::wake(traced(router, config), relay.nudger());
@@ -108,6 +111,7 @@ impl Server {
             relay,
             export,
             scheduler,
+            keeper,
             tasks: [reload, waker],
             run_file,
         })
@@ -130,6 +134,9 @@ impl Server {
         self.tasks.iter().for_each(JoinHandle::abort);
         if let Some(scheduler) = self.scheduler {
             scheduler.stop().await;
+        }
+        if let Some(keeper) = self.keeper {
+            keeper.stop().await;
         }
         self.relay.stop().await;
         self.export.stop().await;

@@ -14,7 +14,7 @@ use supply::record::RECORDS;
 use supply::{Action, Caller, Commanded, Context, Object, Refusal};
 
 use super::enter::{Who, of_caller};
-use super::{Supply, envelope};
+use super::{Supply, count, envelope};
 
 /// Marks answers that came out of the door: their audit is in the transaction.
 #[derive(Clone, Copy, Debug)]
@@ -44,8 +44,9 @@ pub(super) async fn submit<A: Action>(
     };
     let owner = values![who.principal.tenant_id, who.principal.operator_id];
     let key = call.key(&Scope { table: &RECORDS, owner, life });
+    let held = key.as_ref().map(|key| key.values.clone());
     let context = Context { caller, house: Arc::clone(&supply.house) };
-    let (asking, object) = (context.clone(), action.object());
+    let (asking, object, event) = (context.clone(), action.object(), action.event());
     let command = Commanded { context, action };
     let ended = supply.door.submit(Submission { key, command, wait: supply.twin_wait }).await;
     let ended = ended.map_err(unaudited);
@@ -53,9 +54,10 @@ pub(super) async fn submit<A: Action>(
         told(supply, &withheld, (&asking, &object)).await;
         return envelope::plain(who.request_id(), envelope::WITHHELD);
     }
+    who.trail.ended(count::end(supply, held, &ended).await);
     if matches!(ended, Ok(Answer::InProgress { same: false, .. })) {
-        let kept = audited(supply, who, "idempotency.payload_mismatch", "IDEMPOTENCY_PAYLOAD_MISMATCH").await;
-        if let Err(later) = kept {
+        let mismatch = ("idempotency.payload_mismatch", event);
+        if let Err(later) = recorded(supply, who, mismatch, "IDEMPOTENCY_PAYLOAD_MISMATCH").await {
             return *later;
         }
     }
@@ -113,7 +115,18 @@ pub(super) async fn audited(
     event: &'static str,
     code: &str,
 ) -> Result<(), Box<Response>> {
+    recorded(supply, who, (event, event), code).await
+}
+
+/// The same with what was attempted.
+async fn recorded(
+    supply: &Supply,
+    who: &Who,
+    (event, action): (&'static str, &'static str),
+    code: &str,
+) -> Result<(), Box<Response>> {
     let mut row = who.own().audit(event, &of_caller(who));
+    row.action = action;
     row.result_code = code.to_owned();
     let random = supply.door.random();
     let plan = move |_: Vec<Vec<store::Row>>, now: Time| Ok((vec![row.clone().write(now, &*random)], ()));

@@ -18,6 +18,7 @@ use serde_json::Value as Json;
 use supply::{Caller, Capacity, Object};
 
 use super::act::{self, Submitted};
+use super::count::Trail;
 use super::envelope::{self, Fixed, KEY_INVALID, TOO_MANY, WITHHELD};
 use super::rate::Kind;
 use super::{Shared, Supply};
@@ -72,6 +73,7 @@ impl Gate {
 pub(super) struct Who {
     pub(super) principal: Principal,
     pub(super) asked: Asked,
+    pub(super) trail: Trail,
     client: Option<IpAddr>,
     agent: Option<String>,
 }
@@ -79,7 +81,7 @@ pub(super) struct Who {
 impl Who {
     /// As the caller of a command on objects of this tenant.
     pub(super) fn caller(&self, tenant_id: i64) -> Caller {
-        let Self { principal, asked, client, agent } = self;
+        let Self { principal, asked, client, agent, .. } = self;
         Caller {
             tenant_id,
             operator_id: principal.operator_id,
@@ -114,12 +116,14 @@ impl<S: Sync> FromRequestParts<S> for Who {
 
 async fn enter(State((supply, gate)): State<(Shared, Gate)>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
+    let trail = parts.extensions.get::<Trail>().cloned().unwrap_or_default();
+    trail.turned_away();
     let asked = headers::read(&parts.headers, onceseal_http::Need::Optional, &*supply.protocol.random);
     let mut asked = asked.unwrap_or_else(|refused| refused.asked);
     // A key is kept and audited as it came: one that looks like a credential goes no further than this.
     let is_secret = |key: &IdempotencyKey| supply.guard.scanner().find(key.as_str()).is_some();
     let unfit = asked.key.take_if(|key| is_secret(key)).is_some();
-    let who = match who(&supply, &parts, asked).await {
+    let who = match who(&supply, &parts, (asked, trail)).await {
         Ok(who) => who,
         Err(response) => return *response,
     };
@@ -130,6 +134,7 @@ async fn enter(State((supply, gate)): State<(Shared, Gate)>, request: Request, n
         let kept = act::audited(&supply, &who, "supply.write.refused", KEY_INVALID.name).await;
         return kept.map_or_else(|later| *later, |()| envelope::plain(who.request_id(), KEY_INVALID));
     }
+    who.trail.passed(who.request_id());
     let route = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
     let route = format!("{} {route}", parts.method);
     // One id from here on: the one that was made where none came, or none that could be kept. Where it is demanded,
@@ -145,12 +150,14 @@ async fn enter(State((supply, gate)): State<(Shared, Gate)>, request: Request, n
 }
 
 /// Step 3: bearer, token, standing.
-async fn who(supply: &Supply, parts: &Parts, asked: Asked) -> Result<Who, Box<Response>> {
+async fn who(supply: &Supply, parts: &Parts, (asked, trail): (Asked, Trail)) -> Result<Who, Box<Response>> {
     let values = parts.headers.get_all(AUTHORIZATION).iter().map(HeaderValue::as_bytes);
-    let principal = match supply.callers.identify(values, supply.clock.now()).await {
+    let now = supply.clock.now();
+    let principal = match supply.callers.identify(values, now).await {
         Ok(principal) => principal,
         Err(refusal) => {
             let code = refusal.code();
+            supply.tally.unauthenticated(now, code.name());
             metrics::counter!("onceseal_token_authn_failed_total", "code" => code.name()).increment(1);
             tracing::info!(request_id = asked.request_id, %refusal, "caller_refused");
             let fixed = Fixed::from(code);
@@ -160,10 +167,11 @@ async fn who(supply: &Supply, parts: &Parts, asked: Asked) -> Result<Who, Box<Re
             }));
         }
     };
+    supply.tally.authenticated(now);
     let client = parts.extensions.get::<Arrived>().and_then(|arrived| arrived.client);
     let agent = parts.headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok());
     let agent = agent.map(|agent| supply.guard.redact(agent).chars().take(AGENT_MAX).collect());
-    Ok(Who { principal, asked, client, agent })
+    Ok(Who { principal, asked, trail, client, agent })
 }
 
 /// Step 4: rate, scope, role.

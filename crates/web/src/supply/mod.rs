@@ -1,7 +1,7 @@
 //! The supply API (sections 3, 7, 8, 14, 15 of the domain's specification): routes, who may call them, what leaves.
 //!
 //! Modules in reading order: [`enter`] (who calls, and what stands around every handler), `envelope` (the one shape
-//! of answers), `rate` (how often), `act` (a handler's way to the door), `read` (fields and queries); then the
+//! of answers), `rate` (how often), `count` (what is counted), `act` (a handler's way to the door), `read` (fields and queries); then the
 //! handlers: `accounts`, `packages`, `settlements`, `money`, `platform`, `tokens`, `audit`;
 //! [`openapi`] describes them.
 //!
@@ -12,6 +12,7 @@
 mod accounts;
 mod act;
 mod audit;
+pub(crate) mod count;
 mod enter;
 pub(crate) mod envelope;
 mod money;
@@ -34,6 +35,7 @@ use guard::Guard;
 use kernel::Clock;
 use onceseal_http::Protocol;
 use supply::House;
+use supply::slo::Tally;
 
 pub use rate::{Rate, Rates};
 pub use settlements::SMS_CODE;
@@ -54,6 +56,8 @@ pub struct Supply {
     pub guard: Arc<Guard>,
     /// How often operators may call.
     pub rates: Rates,
+    /// What this server counts.
+    pub tally: Arc<Tally>,
     /// How long a twin that is running is waited for.
     pub twin_wait: Duration,
     /// What buyers' keys are hashed under.

@@ -140,7 +140,7 @@ const ACCOUNT: Shape = Shape {
     ],
 };
 
-const EVENT: Shape = Shape {
+pub(super) const EVENT: Shape = Shape {
     name: "AuditEvent",
     fields: &[
         must("event_id", Kind::Uuid, "Its id."),

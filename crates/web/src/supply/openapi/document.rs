@@ -71,15 +71,20 @@ pub(super) fn all() -> impl Iterator<Item = (&'static Group, &'static Operation)
     GROUPS.iter().flat_map(|group| group.operations.iter().map(move |operation| (group, operation)))
 }
 
+const SPELLING: &str = "In its one spelling, without leading zeros; another is answered as a missing object.";
+
 /// What all methods of a path share: the parameters in it.
 fn path(operation: &Operation) -> Json {
     let names = operation.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
     let parameters: Vec<Json> = names
         .map(|name| {
-            let kind = if name == "event_id" { Kind::Uuid } else { Kind::Id };
+            let (kind, about) = match name {
+                "event_id" => (Kind::Uuid, SPELLING),
+                "metric" => (Kind::Word(super::audit::SLUGS), "Which metric."),
+                _ => (Kind::Id, SPELLING),
+            };
             let schema = schema::parameter(&must("", kind, ""));
-            json!({ "name": name, "in": "path", "required": true, "schema": schema,
-                "description": "In its one spelling, without leading zeros; another is answered as a missing object." })
+            json!({ "name": name, "in": "path", "required": true, "schema": schema, "description": about })
         })
         .collect();
     if parameters.is_empty() { json!({}) } else { json!({ "parameters": parameters }) }

@@ -44,6 +44,8 @@ pub(super) enum Kind {
     Uuid,
     /// A phone number.
     Phone,
+    /// Texts of an answer.
+    Texts,
     /// Scopes of a token.
     Scopes,
     /// A state, as the audit has it.

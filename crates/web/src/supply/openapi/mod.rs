@@ -2,11 +2,12 @@
 //! `GET /api/docs`, made of the same document. Nobody has to say who they are to read them; a credential in their
 //! URL is refused as everywhere.
 //!
-//! Modules in reading order: `form` (the words), then the descriptions beside their routes: `accounts`, `packages`,
-//! `money`, `platform`, `tokens`; `codes` (what an operation can answer), `schema`, `document` and `page` (how it is
+//! Modules in reading order: `form` (the words), then the descriptions beside their routes: `accounts`, `audit`,
+//! `packages`, `money`, `platform`, `tokens`; `codes` (what an operation can answer), `schema`, `document` and `page` (how it is
 //! written). Tests ask the router for every route: one without a description fails, as does the other way round.
 
 mod accounts;
+mod audit;
 mod codes;
 mod document;
 mod form;
@@ -43,6 +44,7 @@ const GROUPS: &[Group] = &[
         about: "Upstream accounts and audit · 供应账号与审计",
         operations: accounts::OPERATIONS,
     },
+    Group { tag: "audit", about: "Metrics of the gate · 门禁指标", operations: audit::OPERATIONS },
     Group { tag: "packages", about: "Packages · 套餐", operations: packages::OPERATIONS },
     Group {
         tag: "money", about: "Billing and withdrawals · 账单与提现", operations: money::OPERATIONS

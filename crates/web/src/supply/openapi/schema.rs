@@ -100,6 +100,7 @@ fn kind(kind: Kind, side: Side) -> Json {
         Kind::Phone => {
             json!({ "type": "string", "minLength": 5, "maxLength": 20, "pattern": r"^\+[1-9][0-9]{7,14}$", "writeOnly": true })
         }
+        Kind::Texts => json!({ "type": "array", "items": { "type": "string" } }),
         Kind::Scopes => json!({ "type": "array", "maxItems": auth::scope::SCOPES_MAX,
             "items": { "type": "string", "maxLength": auth::scope::SCOPE_MAX } }),
         Kind::State => json!({ "type": "object" }),

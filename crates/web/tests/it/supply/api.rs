@@ -296,6 +296,13 @@ impl Api {
         self.door.maintain("force", vec![], move |_, _| Ok((vec![write.clone()], ()))).await.expect("forced");
     }
 
+    /// Puts a row into the audit.
+    pub(crate) async fn audit(&self, row: door::AuditRow) {
+        let random = self.door.random();
+        let plan = move |_: Vec<Vec<store::Row>>, now| Ok((vec![row.clone().write(now, &*random)], ()));
+        self.door.maintain("audit", vec![], plan).await.expect("audited");
+    }
+
     /// Releases all earnings that are due, as the scheduler does.
     pub(crate) async fn released(&self) -> usize {
         let due = supply::platform::earnings_to_release(self.house.clock.now(), 100);
@@ -367,6 +374,7 @@ fn supply(
         protocol: Arc::new(Protocol::new(hashes, random)),
         guard,
         rates: Rates::default(),
+        tally: Arc::default(),
         twin_wait: Duration::from_millis(200),
         buyer_keys: secret(6),
         clock,

@@ -10,3 +10,4 @@ mod life;
 mod openapi;
 mod query_keys;
 mod races;
+mod slo;

@@ -1,0 +1,1 @@
+//! Buttons and metrics over a period, out of the database alone.
