@@ -10,10 +10,11 @@ mod certify;
 mod connection;
 mod delivery;
 mod disk;
-mod door;
+pub(crate) mod door;
 mod load;
 mod response;
 mod subject;
+mod supply;
 mod table;
 
 use std::os::unix::process::CommandExt;
@@ -36,6 +37,9 @@ enum What {
     Certify(certify::Certify),
     /// Keyed transfers through the door on PostgreSQL, beside pgbench and what a user would pick instead
     Door(door::Door),
+    /// Withdraw, publish, batch price and replay over HTTP on PostgreSQL, beside pgbench with the same statements;
+    /// the service levels; the guard's share
+    Supply(supply::Bench),
     /// How often a second the disk under target/ syncs a 4 kB append
     Disk,
 }
@@ -52,6 +56,7 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
     match &bench.what {
         What::Certify(certify) => certify.run(),
         What::Door(door) => door.run(),
+        What::Supply(supply) => supply.run(),
         What::Disk => disk::print_rate(),
     }
 }

@@ -53,7 +53,7 @@ impl Nodes {
             let node = Node::make(program, folder.join(format!("node-{number}")), &setup)?;
             // The first node of an installation makes the keys; all others are given them.
             match nodes.first() {
-                Some(first) => copy_folder(&keys(&first.house), &keys(&node.house))?,
+                Some(first) => copy_keys(&first.house, &node.house)?,
                 None if setup.supply.is_empty() => {}
                 None => market::keys(&node.house, program)?,
             }
@@ -204,6 +204,14 @@ impl Node {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Gives a node the keys of another one, as an operator does.
+///
+/// # Errors
+/// The other has none, or they can't be written.
+pub(crate) fn copy_keys(from: &House, to: &House) -> anyhow::Result<()> {
+    copy_folder(&keys(from), &keys(to))
 }
 
 /// Where a house has its private keys.

@@ -12,7 +12,7 @@ mod growth;
 mod kill;
 mod ours;
 mod peer;
-mod pgbench;
+pub(super) mod pgbench;
 mod same;
 mod served;
 mod subject;

@@ -1,7 +1,7 @@
 //! pgbench with the door's own statements, in three forms: one by one, in two pipelined round trips, in one
 //! call of a function. What the server and a C client alone can do with them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -79,7 +79,7 @@ pub(super) struct Pgbench {
 ///
 /// # Errors
 /// It isn't.
-pub(super) fn there() -> Result<()> {
+pub(in crate::bench) fn there() -> Result<()> {
     let told = Command::new("pgbench").arg("--version").output();
     ensure!(told.is_ok_and(|it| it.status.success()), "pgbench is missing (Debian: postgresql-contrib)");
     Ok(())
@@ -87,43 +87,61 @@ pub(super) fn there() -> Result<()> {
 
 impl Started for Pgbench {
     fn measure(&mut self, kind: Kind, clients: usize, time: Duration) -> Result<Sample> {
-        let script = self.folder.join("script.sql");
-        std::fs::write(&script, self.form.script(kind))?;
-        let logs = self.folder.join("log");
-        // Of the run before.
-        let _ = std::fs::remove_dir_all(&logs);
-        std::fs::create_dir(&logs)?;
         // Connections come, statements are prepared: not counted. Each client has a server process of its own
         // for that.
         let warm_up = 1 + u64::try_from(clients)? / 32;
-        let mut command = Command::new("pgbench");
-        command.args(["--protocol=prepared", "--no-vacuum", "--jobs=1", "--log"]);
-        command.arg(format!("--log-prefix={}", logs.join("pgbench").display()));
-        command.args([format!("--client={clients}"), format!("--time={}", warm_up + time.as_secs().max(1))]);
-        VALUES.iter().for_each(|value| {
-            command.args(["-D", value]);
-        });
-        command.arg("--file").arg(&script).envs(environment(&self.url)?);
-        let told = command.output().context("pgbench can't be started")?;
-        let words = String::from_utf8_lossy(&told.stderr);
-        ensure!(told.status.success(), "pgbench failed: {}", words.trim().replace('\n', " | "));
-        let text = String::from_utf8_lossy(&told.stdout);
-        let failures = value(&text, "number of failed transactions: ").unwrap_or_default();
-        let mut done = Vec::new();
-        for entry in std::fs::read_dir(logs)? {
-            let text = std::fs::read_to_string(entry?.path())?;
-            done.extend(text.lines().filter_map(Done::read));
-        }
+        let mut arguments =
+            vec![format!("--client={clients}"), format!("--time={}", warm_up + time.as_secs().max(1))];
+        VALUES.iter().for_each(|value| arguments.extend(["-D".to_owned(), (*value).to_owned()]));
+        let Log { done, failures } = logged((&self.url, &self.folder), &self.form.script(kind), &arguments)?;
         Ok(Sample { failures, ..last(&done, time) })
     }
 }
 
+/// What pgbench noted of a run.
+pub(in crate::bench) struct Log {
+    pub(in crate::bench) done: Vec<Done>,
+    pub(in crate::bench) failures: u64,
+}
+
+/// Runs a script on a database, with these further arguments; its files go into `folder`.
+///
+/// # Errors
+/// pgbench can't be started, or gives up.
+pub(in crate::bench) fn logged(
+    (url, folder): (&str, &Path),
+    script: &str,
+    arguments: &[String],
+) -> Result<Log> {
+    let file = folder.join("script.sql");
+    std::fs::write(&file, script)?;
+    let logs = folder.join("log");
+    // Of the run before.
+    let _ = std::fs::remove_dir_all(&logs);
+    std::fs::create_dir(&logs)?;
+    let mut command = Command::new("pgbench");
+    command.args(["--protocol=prepared", "--no-vacuum", "--jobs=1", "--log"]);
+    command.arg(format!("--log-prefix={}", logs.join("pgbench").display())).args(arguments);
+    command.arg("--file").arg(&file).envs(environment(url)?);
+    let told = command.output().context("pgbench can't be started")?;
+    let words = String::from_utf8_lossy(&told.stderr);
+    ensure!(told.status.success(), "pgbench failed: {}", words.trim().replace('\n', " | "));
+    let text = String::from_utf8_lossy(&told.stdout);
+    let failures = value(&text, "number of failed transactions: ").unwrap_or_default();
+    let mut done = Vec::new();
+    for entry in std::fs::read_dir(logs)? {
+        let text = std::fs::read_to_string(entry?.path())?;
+        done.extend(text.lines().filter_map(Done::read));
+    }
+    Ok(Log { done, failures })
+}
+
 /// A transaction in the log, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Done {
-    took: u64,
+pub(in crate::bench) struct Done {
+    pub(in crate::bench) took: u64,
     /// When it ended, since 1970.
-    at: u64,
+    pub(in crate::bench) at: u64,
 }
 
 impl Done {
