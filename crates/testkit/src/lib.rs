@@ -1,5 +1,6 @@
 //! Clocks, fakes and builders that tests share. Not for the product.
 
+pub mod canary;
 mod clock;
 pub mod history;
 pub mod postgres;

@@ -14,6 +14,8 @@ use std::time::Instant;
 use anyhow::{Context as _, bail, ensure};
 use serde_json::Value as Json;
 
+use testkit::canary::{PLANTED, Search};
+
 use crate::services;
 use crate::services::pgbouncer::{self, PgBouncer};
 use crate::services::postgres::{Durability, Options, Postgres};
@@ -47,6 +49,7 @@ pub(crate) fn test() -> anyhow::Result<()> {
     let programs = programs()?;
     let sqlite = on_sqlite(&programs)?;
     let postgres = server.proven(|| on_postgres(&programs, &server))?;
+    server.without_canary()?;
     let server = if server.has_pooler() { server } else { Server::private()? };
     let pooled = server.proven(|| through_pooler(&programs, &server))?;
     for part in [sqlite, postgres, pooled] {
@@ -118,6 +121,29 @@ impl Server {
         Ok(Self { url, name: format!("PostgreSQL {version} ({whose})"), private: None })
     }
 
+    /// No part of a credential that tests mounted is in the server's files: databases, write-ahead log, log. That
+    /// the search finds is shown first, by another text that is put there.
+    fn without_canary(&self) -> anyhow::Result<()> {
+        let Some(private) = &self.private else { return Ok(()) };
+        let began = Instant::now();
+        let folder = private.files();
+        let sql = format!("create table canary as select '{PLANTED}' as text; checkpoint");
+        Psql::at(&private.admin_url("postgres"))?.ask(&sql)?;
+        ensure!(
+            !Search::planted().below(folder)?.is_empty(),
+            "a planted canary is not found in {}",
+            self.name
+        );
+        let found = Search::mounted().below(folder)?;
+        ensure!(found.is_empty(), "a credential that tests mounted, or a part of it, is in {found:?}");
+        eprintln!(
+            "== canary: planted and found, then none in the files of {}, {} s",
+            self.name,
+            began.elapsed().as_secs()
+        );
+        Ok(())
+    }
+
     /// Whether there is a pooler before it: always before our own, before the caller's if he says where.
     fn has_pooler(&self) -> bool {
         self.private.is_some() || std::env::var_os(POOLER).is_some()
@@ -165,6 +191,8 @@ struct Part {
     closing: Vec<String>,
     /// Runs that did not end well.
     red: Vec<String>,
+    /// What no output may have.
+    sought: Search,
     /// Transactions that wrote, where the engine counts them.
     written: Option<u64>,
 }
@@ -180,7 +208,13 @@ struct Sums {
 impl Part {
     fn new(engine: &str) -> Self {
         eprintln!("== tests on {engine}");
-        Self { engine: engine.to_owned(), closing: Vec::new(), red: Vec::new(), written: None }
+        Self {
+            engine: engine.to_owned(),
+            closing: Vec::new(),
+            red: Vec::new(),
+            sought: Search::mounted(),
+            written: None,
+        }
     }
 
     /// Runs one command, showing what it says.
@@ -202,6 +236,9 @@ impl Part {
             // A test may print what it likes.
             let line = String::from_utf8_lossy(&line?).into_owned();
             println!("{line}");
+            if self.sought.is_in(line.as_bytes()) {
+                self.red.push("a credential that tests mounted is in their output".to_owned());
+            }
             if line.starts_with(CLOSING) {
                 self.closing.push(line);
             }

@@ -314,6 +314,11 @@ impl Postgres {
         self.folder.path()
     }
 
+    /// Folder of everything that it writes: databases, write-ahead log, log.
+    pub(crate) fn files(&self) -> &Path {
+        self.folder.path()
+    }
+
     /// Its log, all starts in one file.
     pub(crate) fn log(&self) -> PathBuf {
         self.folder.file("log")

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value as Json;
-use tempfile::TempDir;
+use testkit::canary::Folder;
 
 pub(crate) const EVENT: &str = "evt_1SkQl3B7WZ01zgkWh3b8kqQe";
 
 pub(crate) struct Home {
-    folder: TempDir,
+    folder: Folder,
 }
 
 /// A server; killed when dropped.
@@ -21,7 +21,7 @@ pub(crate) struct Running {
 
 impl Home {
     pub(crate) fn new() -> Self {
-        let home = Self { folder: tempfile::tempdir().unwrap() };
+        let home = Self { folder: Folder::new().unwrap() };
         assert_eq!(home.run(&["init"]).code(), 0);
         home
     }

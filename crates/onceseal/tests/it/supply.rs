@@ -86,7 +86,7 @@ fn one_command_starts_it_and_a_supplier_mounts_and_publishes() {
     let token = issued.out().trim().to_owned();
     let floor = json!({ "provider": "openai", "model": "gpt-x", "floor_input": 8, "floor_output": 32 });
     done(&server, ("PUT", "/api/v1/platform/price-protection"), (&admin, "2"), &floor);
-    let mount = json!({ "provider": "openai", "account_type": "api_key", "credential_input": format!("sk-{}", "a".repeat(40)),
+    let mount = json!({ "provider": "openai", "account_type": "api_key", "credential_input": testkit::canary::credential("a"),
         "account_alias": "spare-1", "min_quota_threshold": 1000, "risk_ack": true });
     let account =
         done(&server, ("POST", "/api/v1/supply/accounts"), (&token, "3"), &mount)["account_id"].clone();

@@ -21,7 +21,7 @@ use store::{Query, Store, Value, Write, values};
 use supply::books::{self, Books};
 use supply::record::{self, Payload};
 use supply::{Action, Caller, Capacity, Commanded, Context, House, Keys, Policy};
-use tempfile::TempDir;
+use testkit::canary::Folder;
 use testkit::{CountingRandom, MovableClock};
 
 /// Tenants: the platform is 1, then these.
@@ -43,7 +43,7 @@ pub(crate) struct Market {
     pub(crate) other: Door,
     pub(crate) house: Arc<House>,
     pub(crate) clock: Arc<MovableClock>,
-    folder: TempDir,
+    folder: Folder,
 }
 
 /// What a call is told.
@@ -72,7 +72,7 @@ pub(crate) async fn market_with(policy: Policy) -> Market {
 
 /// With providers where `providers` say.
 pub(crate) async fn market_of(policy: Policy, providers: Settings) -> Market {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new().unwrap();
     let clock = Arc::new(MovableClock::at(1_774_576_984));
     let settings = testkit::postgres::settings(folder.path());
     let store = Store::open(&settings, &[CORE, SUPPLY], Arc::clone(&clock) as _).await.unwrap();

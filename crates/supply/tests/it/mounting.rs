@@ -15,7 +15,7 @@ const KIND: Kind = Kind { provider: custody::Provider::Openai, account_type: Acc
 
 /// Of the right shape, and nobody's.
 fn canary(letter: &str) -> String {
-    format!("sk-{}", letter.repeat(40))
+    testkit::canary::credential(letter)
 }
 
 fn create(letter: &str) -> Create {

@@ -18,8 +18,7 @@ use http_body_util::BodyExt as _;
 use serde_json::Value as Json;
 use source::{Kind, Secret, Signer, Source};
 use store::{Query, Store};
-use tempfile::TempDir;
-use testkit::{CountingRandom, MovableClock};
+use testkit::{CountingRandom, MovableClock, canary};
 use tower::ServiceExt as _;
 use web::health::Check;
 use web::token::{Token, Tokens};
@@ -32,7 +31,7 @@ pub(crate) const NOW: i64 = 1_767_312_000;
 pub(crate) struct House {
     pub(crate) visa: Arc<AuditVisa>,
     pub(crate) clock: Arc<MovableClock>,
-    pub(crate) folder: TempDir,
+    pub(crate) folder: canary::Folder,
     pub(crate) router: Router,
     pub(crate) token: Token,
 }
@@ -81,7 +80,7 @@ impl House {
 
     /// One whose edge gets another state.
     pub(crate) async fn changed(policy: Policy, change: impl FnOnce(State) -> State) -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = canary::Folder::new().expect("a folder");
         let clock = Arc::new(MovableClock::at(NOW));
         let settings = testkit::postgres::settings(&folder.path().join("data"));
         let chains = [store::migration::CORE, store::migration::CERTIFY, store::migration::SUPPLY];

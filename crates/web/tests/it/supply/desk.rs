@@ -51,7 +51,7 @@ pub(crate) struct Desk {
 pub(crate) type Seen = Vec<String>;
 
 pub(crate) fn mount(letter: &str) -> String {
-    let secret = format!("sk-{}", letter.repeat(40));
+    let secret = testkit::canary::credential(letter);
     json!({ "provider": "openai", "account_type": "api_key", "credential_input": secret, "risk_ack": true })
         .to_string()
 }

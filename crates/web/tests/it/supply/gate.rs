@@ -125,7 +125,7 @@ async fn another_payload_under_a_key_is_a_mismatch_and_another_path_is_another_k
     let api = Api::new().await;
     let (_, _, token) = supplier(&api, "one").await;
     let body = |letter: &str| {
-        json!({ "provider": "openai", "account_type": "api_key", "credential_input": format!("sk-{}", letter.repeat(40)),
+        json!({ "provider": "openai", "account_type": "api_key", "credential_input": testkit::canary::credential(letter),
             "risk_ack": true })
         .to_string()
     };
@@ -148,7 +148,7 @@ async fn an_answer_that_holds_a_credential_is_withheld() {
     let api = Api::new().await;
     let (tenant, _, token) = supplier(&api, "one").await;
     let body = json!({ "provider": "openai", "account_type": "api_key",
-        "credential_input": format!("sk-{}", "a".repeat(40)), "risk_ack": true });
+        "credential_input": testkit::canary::credential("a"), "risk_ack": true });
     api.done(ACCOUNTS, &token, &body.to_string()).await;
     let canary = format!("sk-{}", "Q7".repeat(24));
     api.force(&format!("update supply_accounts set account_name = '{canary}' where tenant_id = {tenant}"))

@@ -29,7 +29,7 @@ pub(crate) async fn supplier(api: &Api, code: &str) -> (i64, i64, String) {
 }
 
 fn mount(letter: &str) -> String {
-    json!({ "provider": "openai", "account_type": "api_key", "credential_input": format!("sk-{}", letter.repeat(40)),
+    json!({ "provider": "openai", "account_type": "api_key", "credential_input": testkit::canary::credential(letter),
         "account_alias": "spare-1", "min_quota_threshold": 1000, "risk_ack": true })
     .to_string()
 }
