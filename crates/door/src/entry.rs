@@ -77,6 +77,10 @@ pub enum Failure {
     /// The store.
     #[error(transparent)]
     Store(#[from] Error),
+    /// The store broke off in the middle of the work, and kept that failure under the key since: what is gone is not
+    /// the store of keys.
+    #[error(transparent)]
+    Undone(Error),
     /// Building, writing files, or a foreign side.
     #[error("{step}: {cause}")]
     Step {
@@ -94,6 +98,18 @@ pub enum Failure {
     /// The server is stopping.
     #[error("the server is stopping; ask again")]
     Stopping,
+}
+
+impl Failure {
+    /// As it is told after it was put on record.
+    pub(crate) fn kept(self) -> Self {
+        match self {
+            Self::Store(error @ (Error::Unavailable { .. } | Error::Indeterminate { .. })) => {
+                Self::Undone(error)
+            }
+            other => other,
+        }
+    }
 }
 
 impl Door {

@@ -271,7 +271,7 @@ impl<C: Command> Run<C> {
         match self.door.settle(Some(key), &self.command, stage).await {
             Ok((Seen::Kept, _)) => {
                 Branch::FailKept.taken();
-                Err(failure)
+                Err(failure.kept())
             }
             // Somebody has finished or taken over meanwhile: their word counts.
             Ok((seen, written)) => {

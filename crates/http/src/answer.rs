@@ -326,9 +326,11 @@ fn failed(failure: &Failure, keyed: bool) -> Rejection {
         Failure::Store(
             Error::Unavailable { .. } | Error::Indeterminate { .. } | Error::Fenced | Error::Setup(_),
         ) => Rejection::of(keys_gone).again(COME_AGAIN),
-        Failure::Store(Error::Busy { .. }) | Failure::Step { .. } | Failure::Crowded | Failure::Stopping => {
-            Rejection::of(DEPENDENCY).again(COME_AGAIN)
-        }
+        Failure::Store(Error::Busy { .. })
+        | Failure::Undone(_)
+        | Failure::Step { .. }
+        | Failure::Crowded
+        | Failure::Stopping => Rejection::of(DEPENDENCY).again(COME_AGAIN),
         // Whoever has taken over is at work.
         Failure::LeaseLost => in_progress(RETRY_SOONEST),
         Failure::Store(Error::Raised(_) | Error::Corrupt { .. } | Error::Statement { .. }) => {

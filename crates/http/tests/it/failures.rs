@@ -53,6 +53,9 @@ async fn each_class_of_failure_has_its_answer() {
         (Failure::Store(Error::Setup("CANARY".into())), keys_gone, gone),
         // Without a key, asking again might do it twice.
         (Failure::Store(lost()), keys_gone, (503, "SUP_COM_5031", Some(false), None)),
+        // The failure is on record under its key: keys are there.
+        (Failure::Undone(unavailable()), gone, gone),
+        (Failure::Undone(lost()), gone, gone),
         (Failure::Store(Error::Busy { same: true }), gone, gone),
         (step, gone, gone),
         (Failure::Crowded, gone, gone),

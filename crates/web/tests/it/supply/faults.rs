@@ -63,7 +63,7 @@ async fn fi_001_a_statement_that_takes_too_long_is_answered_503_and_its_retry_pa
     let fault = ("insert", "billing_ledger_entries");
     desk.hangs(fault).await;
     let failed = desk.post(WITHDRAW, &key, &body).await;
-    assert_eq!(failed.status, 503, "{}", failed.text());
+    assert_eq!(code(&failed), is(503, "SUP_COM_5031"), "{}", failed.text());
     assert!(!failed.header("retry-after").is_empty());
     assert_eq!(desk.seen().await, before);
     desk.heals(fault).await;
