@@ -1,5 +1,5 @@
 //! Clones a package of any state into a new draft (sections 6.2, 8.2): account, model, quota, prices, validity and
-//! limits; nothing sold, no dates, no freeze.
+//! limits; nothing sold, no dates. A platform's freeze goes along: it stops an offer, and a clone is the same offer.
 
 use door::{Failure, Steps};
 use kernel::Time;
@@ -65,7 +65,6 @@ impl Action for CloneDraft {
             start_at: None,
             end_at: None,
             close_reason: None,
-            platform_frozen: false,
             created_at: at,
             updated_at: at,
             ..origin.clone()
@@ -100,7 +99,7 @@ mod tests {
             assert_eq!((change.status, change.object.id.as_str()), (201, "18"), "{status:?}");
             for part in [
                 r#""total_quota":1000,"available_quota":1000,"sold_quota":0,"reserved_quota":0"#,
-                r#""start_at":null,"end_at":null,"status":"draft","close_reason":null,"platform_frozen":false"#,
+                r#""start_at":null,"end_at":null,"status":"draft","close_reason":null,"platform_frozen":true"#,
                 r#""cloned_from_id":17,"version":0"#,
             ] {
                 assert!(change.data.contains(part), "{status:?} {part}: {}", change.data);

@@ -17,8 +17,8 @@ use crate::rows::{Account, Package};
 
 const NEXT_ID: &str = "select {next_id supply_packages}";
 
-const INSERT: &str = "insert into supply_packages (id, tenant_id, supply_account_id, user_id, platform, model, total_quota, available_quota, price_per_1m_input, price_per_1m_output, min_purchase, valid_days, max_concurrent, rate_limit_rpm, quota_unit, currency_code, cloned_from_id, created_at, created_ip, request_id, idempotency_key, audit_trace_id, updated_ip, updated_at)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)";
+const INSERT: &str = "insert into supply_packages (id, tenant_id, supply_account_id, user_id, platform, model, total_quota, available_quota, price_per_1m_input, price_per_1m_output, min_purchase, valid_days, max_concurrent, rate_limit_rpm, quota_unit, currency_code, cloned_from_id, platform_frozen, created_at, created_ip, request_id, idempotency_key, audit_trace_id, updated_ip, updated_at)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25)";
 
 /// `POST /api/v1/supply/packages/draft`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,7 +95,8 @@ pub(super) fn insert(context: &Context, draft: &Package, cloned_from: Option<i64
         vec![money(draft.price_input.count()), money(draft.price_output.count())],
         vec![money(draft.min_purchase.count())],
         values![draft.valid_days, draft.max_concurrent, draft.rate_limit_rpm],
-        values![draft.unit.as_str(), draft.currency.code(), cloned_from, at],
+        values![draft.unit.as_str(), draft.currency.code(), cloned_from],
+        values![draft.platform_frozen, at],
         vec![ip.clone(), request, key, trace, ip, stamped],
     ];
     Write::one("package.draft", INSERT, row.concat())

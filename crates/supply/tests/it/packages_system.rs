@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kernel::money::Price;
 use store::{Value, Write, values};
-use supply::packages::{Due, Expire, Freeze, Pause, Publish, Restock, SellOut, Turn, Unlist};
+use supply::packages::{CloneDraft, Due, Expire, Freeze, Pause, Publish, Restock, SellOut, Turn, Unlist};
 use supply::platform::{Basis, ProtectPrice};
 use supply::{Caller, Capacity};
 
@@ -68,6 +68,28 @@ async fn a_frozen_package_is_paused_and_stays_so_until_its_owner_resumes_it() {
     assert_eq!(market.count(by_staff, values![ADMIN, SUPPLIER_TENANT]).await, 2);
     let owners = market.run("key-0000000000006", Freeze::On(17)).await;
     assert_eq!((owners.code, owners.error()), (404, "SUP_PKG_4041"));
+}
+
+#[tokio::test]
+async fn a_clone_does_not_get_around_a_freeze() {
+    let market = with_active().await;
+    let staff = |key| admin(&market, SUPPLIER_TENANT, key);
+    assert_eq!(market.run_as(staff("key-0000000000001"), Freeze::On(17)).await.code, 200);
+    let mut origin = 17;
+    // Of the frozen one, and of its clone.
+    for key in ["key-0000000000002", "key-0000000000003"] {
+        let cloned = market.run(key, CloneDraft { package_id: origin }).await;
+        let data = &cloned.body["data"];
+        assert_eq!((cloned.code, &data["platform_frozen"]), (201, &serde_json::json!(true)), "{cloned:?}");
+        origin = data["package_id"].as_i64().unwrap();
+        let published = market.run(&format!("{key}-publish"), Publish { package_id: origin }).await;
+        assert_eq!((published.code, published.error()), (409, "SUP_PKG_4094"));
+    }
+    // Its end is by staff, and each package's own.
+    assert_eq!(market.run_as(staff("key-0000000000004"), Freeze::Off(17)).await.code, 200);
+    assert_eq!(market.run("key-0000000000005", Publish { package_id: origin }).await.error(), "SUP_PKG_4094");
+    assert_eq!(market.run_as(staff("key-0000000000006"), Freeze::Off(origin)).await.code, 200);
+    assert_eq!(market.run("key-0000000000007", Publish { package_id: origin }).await.code, 200);
 }
 
 #[tokio::test]
