@@ -5,9 +5,10 @@
 //! without end) is exposed under the rule [`UNREADABLE`].
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::ops::{ControlFlow, Range};
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use serde_json::Value;
 
 use crate::exit::{Exception, Exposure, Verdict};
@@ -19,6 +20,8 @@ use crate::walk::{self, Leaf};
 
 /// Rule of a match with a part of a live secret.
 pub const FRAGMENT: &str = "fragment";
+/// Secrets that only passed through, and are known for the time being.
+pub const GLIMPSES: usize = 256;
 /// Rule of something that could not be looked at, and is therefore withheld.
 pub const UNREADABLE: &str = "unreadable";
 
@@ -28,6 +31,8 @@ pub struct Guard {
     fragments: RwLock<Fragments>,
     exceptions: Vec<Exception>,
     mac: MacKey,
+    /// Names of the glimpsed, the oldest first.
+    glimpsed: Mutex<VecDeque<String>>,
 }
 
 /// A match: the rule and the HMAC of what stands there, decoded.
@@ -46,16 +51,53 @@ impl Guard {
             fragments: RwLock::new(Fragments::new(key)),
             exceptions,
             mac: MacKey::new(key, "guard exposure"),
+            glimpsed: Mutex::default(),
         }
     }
 
-    /// Knows a decrypted secret from now on: see [`Fragments::remember`]. To be called wherever one is
-    /// decrypted, before it is used.
+    /// Knows a live secret from now on: see [`Fragments::remember`]. To be called with what nobody chose who wants
+    /// to see answers withheld: a text that others use must not become a secret's part.
     ///
     /// # Errors
     /// The secret is too short for its parts to be recognised.
     pub fn remember(&self, name: &str, secret: &str) -> Result<(), TooShort> {
         self.fragments.write().remember(name, secret)
+    }
+
+    /// Knows a secret that passes through for as long as it is one of the last [`GLIMPSES`]: of most of them nobody
+    /// hears again. The same holds of who may choose it.
+    ///
+    /// # Errors
+    /// The secret is too short for its parts to be recognised.
+    pub fn glimpse(&self, secret: &str) -> Result<(), TooShort> {
+        let name = self.glimpse_of(secret);
+        let mut glimpsed = self.glimpsed.lock();
+        glimpsed.retain(|known| *known != name);
+        let mut fragments = self.fragments.write();
+        fragments.remember(&name, secret)?;
+        glimpsed.push_back(name);
+        let oldest = if glimpsed.len() > GLIMPSES { glimpsed.pop_front() } else { None };
+        oldest.into_iter().for_each(|name| fragments.forget(&name));
+        Ok(())
+    }
+
+    /// Knows a secret that was glimpsed as a live one called `name`, in place of what had that name; one that was
+    /// not glimpsed only takes the place.
+    pub fn keep(&self, name: &str, secret: &str) {
+        let glimpse = self.glimpse_of(secret);
+        let mut glimpsed = self.glimpsed.lock();
+        let mut fragments = self.fragments.write();
+        fragments.forget(name);
+        if let Some(at) = glimpsed.iter().position(|known| *known == glimpse) {
+            glimpsed.remove(at);
+            fragments.forget(&glimpse);
+            // It was long enough a moment ago.
+            let _ = fragments.remember(name, secret);
+        }
+    }
+
+    fn glimpse_of(&self, secret: &str) -> String {
+        format!("glimpse:{}", hex::encode(self.mac.tag(secret.as_bytes())))
     }
 
     /// Forgets a secret that is gone.
@@ -213,4 +255,40 @@ impl Guard {
 
 fn exposed(found: &Found, location: String) -> Verdict {
     Verdict::Exposed(Exposure { rule: found.rule, location, mac: found.mac })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secret(n: usize) -> String {
+        format!("zx81-{}", hex::encode(MacKey::new(&[1; 32], "test").tag(&n.to_be_bytes())))
+    }
+
+    fn knows(guard: &Guard, n: usize) -> bool {
+        guard.text("log", &format!("see {}", secret(n).get(20..32).unwrap())) != Verdict::Clean
+    }
+
+    #[test]
+    fn of_secrets_that_pass_through_the_last_ones_are_known_and_the_live_ones_stay() {
+        let guard = Guard::new(Scanner::standard().unwrap(), Vec::new(), &[7; 32]);
+        for n in 0..=GLIMPSES {
+            guard.glimpse(&secret(n)).unwrap();
+        }
+        assert_eq!((guard.secrets(), knows(&guard, 0), knows(&guard, 1)), (GLIMPSES, false, true));
+        guard.keep("account:1", &secret(1));
+        assert_eq!((guard.secrets(), knows(&guard, 1)), (GLIMPSES, true));
+        for n in 0..GLIMPSES {
+            guard.glimpse(&secret(1000 + n)).unwrap();
+        }
+        assert_eq!((guard.secrets(), knows(&guard, 1), knows(&guard, 2)), (GLIMPSES + 1, true, false));
+        guard.keep("account:1", &secret(5000));
+        assert_eq!(
+            (knows(&guard, 1), knows(&guard, 5000)),
+            (false, false),
+            "replaced by what was not glimpsed"
+        );
+        assert_eq!(guard.glimpse("short"), Err(TooShort));
+        assert_eq!(guard.secrets(), GLIMPSES);
+    }
 }

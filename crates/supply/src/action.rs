@@ -15,7 +15,7 @@ use crate::caller::{Caller, Object};
 use crate::code::{Code, Invariant};
 use crate::exact::Details;
 use crate::exit;
-use crate::house::House;
+use crate::house::{House, Live};
 
 /// Status words of `supply_idempotency_record`.
 const SUCCEEDED: &str = "succeeded";
@@ -97,6 +97,11 @@ pub trait Action: Send + Sync + 'static {
         state: &Self::State,
         at: Time,
     ) -> Result<Change, Stop>;
+
+    /// What becomes of a credential once it is done, for whoever watches what leaves.
+    fn live(&self) -> Option<Live> {
+        None
+    }
 
     /// What it means when the write called `write` found another state than was read, although the state read
     /// since would allow it: somebody was faster. `None` when no rule of the domain stands behind that check.

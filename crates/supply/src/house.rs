@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use guard::Guard;
 use kernel::{Clock, Random};
+use secrecy::{ExposeSecret as _, SecretString};
 
 use crate::keys::Keys;
 use crate::policy::Policy;
@@ -35,6 +36,15 @@ pub struct Route {
     pub destination: String,
 }
 
+/// What an action does to the credential of its account.
+#[derive(Clone, Debug)]
+pub enum Live {
+    /// This one is the account's from now on.
+    Taken(SecretString),
+    /// It has none any more.
+    Gone,
+}
+
 impl House {
     /// A house for tables of tests, with nobody to tell, in the spring of 2026.
     #[cfg(test)]
@@ -54,6 +64,23 @@ impl House {
             }
         }
         destinations
+    }
+
+    /// A credential that its provider has just confirmed is in this process: parts of it must not leave (section
+    /// 15.2). Only such ones: whoever could name any text would see the answers of others withheld.
+    pub(crate) fn glimpse(&self, secret: &SecretString) {
+        // Of one that is too short for parts the guard knows the shape at most.
+        let _ = self.guard.as_ref().map(|guard| guard.glimpse(secret.expose_secret()));
+    }
+
+    /// What is live since an action was done, and what is not any more.
+    pub fn settled(&self, live: &Live, account_id: i64) {
+        let Some(guard) = &self.guard else { return };
+        let name = format!("account:{account_id}");
+        match live {
+            Live::Taken(secret) => guard.keep(&name, secret.expose_secret()),
+            Live::Gone => guard.forget(&name),
+        }
     }
 
     /// `prefix`, the day in Shanghai without dashes, and 12 characters of Crockford's base32 (60 random bits):

@@ -39,6 +39,6 @@ mod fixtures;
 pub use action::{Action, Change, Commanded, Context, Event, Refusal, Stop};
 pub use caller::{Caller, Capacity, Object};
 pub use code::{Code, Invariant};
-pub use house::{House, Route};
+pub use house::{House, Live, Route};
 pub use keys::Keys;
 pub use policy::Policy;

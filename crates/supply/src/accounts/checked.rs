@@ -1,7 +1,7 @@
 //! What a verification of an upstream credential said (section 8.1, operations 1, 2, 9), in the form that a leased
 //! command keeps between its attempts: words and counts, nothing of the credential.
 
-use custody::{AccountType, Credential, Provider, Rejection, Verification};
+use custody::{AccountType, CheckItem, Credential, Mark, Provider, Rejection, Verification};
 use door::{Failure, Steps};
 use kernel::money::{Quota, QuotaUnit};
 use secrecy::SecretString;
@@ -87,6 +87,12 @@ impl Checked {
         self.status == "pass"
     }
 
+    /// Whether the provider itself took the credential for one of its own.
+    fn confirmed(&self) -> bool {
+        let asked = CheckItem::ProviderConnectivity.as_str();
+        self.items.iter().any(|(item, result, _)| item == asked && result == Mark::Pass.as_str())
+    }
+
     /// Result of the terms, for `tos_check_result`.
     #[must_use]
     pub fn tos_result(&self) -> &str {
@@ -134,7 +140,11 @@ impl Checked {
         match asked.await {
             Ok(kept) => {
                 let damaged = |_| Error::Corrupt { table: "supply_steps", column: "result".into() };
-                Ok(Some(serde_json::from_slice(&kept).map_err(damaged)?))
+                let checked: Self = serde_json::from_slice(&kept).map_err(damaged)?;
+                if checked.confirmed() {
+                    context.house.glimpse(secret);
+                }
+                Ok(Some(checked))
             }
             Err(Failure::Step { .. }) => Ok(None),
             Err(failure) => Err(failure),

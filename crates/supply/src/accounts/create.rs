@@ -14,6 +14,7 @@ use crate::action::{Action, Change, Context, Event, Refusal, Stop};
 use crate::caller::Object;
 use crate::code::Code;
 use crate::exact::{Exact, Stamp};
+use crate::house::Live;
 use crate::rows::{Account, Reader, Supplier};
 
 /// An account with this credential that is mounted, anywhere, or was blocked, deleted or not.
@@ -292,6 +293,10 @@ impl Action for Create {
         let metadata = json!({ "verify_status": checked.status, "risk_score": checked.risk_score });
         let change = Change::of(object, &data)?;
         Ok(Change { after, metadata, writes, events: vec![event], status: 201, ..change })
+    }
+
+    fn live(&self) -> Option<Live> {
+        Some(Live::Taken(self.secret.clone()))
     }
 
     fn outrun(&self, write: &'static str, _: &State) -> Option<Refusal> {

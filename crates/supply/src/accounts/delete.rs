@@ -11,6 +11,7 @@ use crate::action::{Action, Change, Context, Event, Refusal, Stop};
 use crate::caller::Object;
 use crate::code::{Code, Invariant};
 use crate::exact::Details;
+use crate::house::Live;
 use crate::rows::{Account, AccountStatus, Reader};
 
 const BLOCKING: &str = "select
@@ -88,6 +89,10 @@ impl Action for Delete {
         let writes = vec![Write::one("account.delete", DELETE, row)];
         let change = Change::of(object, &())?;
         Ok(Change { before, after, writes, events: vec![event], status: 204, ..change })
+    }
+
+    fn live(&self) -> Option<Live> {
+        Some(Live::Gone)
     }
 
     fn outrun(&self, write: &'static str, state: &State) -> Option<Refusal> {

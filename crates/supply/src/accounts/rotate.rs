@@ -15,6 +15,7 @@ use crate::action::{Action, Change, Context, Event, Refusal, Stop};
 use crate::caller::Object;
 use crate::code::Code;
 use crate::exact::Stamp;
+use crate::house::Live;
 use crate::rows::{Account, AccountStatus, Reader};
 use custody::Sealed;
 
@@ -168,6 +169,10 @@ impl Action for Rotate {
         };
         let writes = vec![Write::one("account.rotate", ROTATE, row)];
         Ok(Change { before, after, writes, events: vec![event], ..Change::of(object, &data)? })
+    }
+
+    fn live(&self) -> Option<Live> {
+        Some(Live::Taken(self.secret.clone()))
     }
 
     fn outrun(&self, write: &'static str, state: &State) -> Option<Refusal> {

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 use axum::response::Response;
-use door::{Answer, Failure, Submission};
+use door::{Answer, Done, Failure, Submission};
 use guard::Exposure;
 use kernel::Time;
 use onceseal_http::{Call, Code, Rejection, Scope};
+use serde_json::Value as Json;
 use store::{Error, values};
 use supply::exit::{self, Withheld};
 use supply::record::RECORDS;
-use supply::{Action, Caller, Commanded, Context, Object, Refusal};
+use supply::{Action, Caller, Commanded, Context, Live, Object, Refusal};
 
 use super::enter::{Who, of_caller};
 use super::{Supply, count, envelope};
@@ -47,9 +48,13 @@ pub(super) async fn submit<A: Action>(
     let held = key.as_ref().map(|key| key.values.clone());
     let context = Context { caller, house: Arc::clone(&supply.house) };
     let (asking, object, event) = (context.clone(), action.object(), action.event());
+    let live = action.live();
     let command = Commanded { context, action };
     let ended = supply.door.submit(Submission { key, command, wait: supply.twin_wait }).await;
     let ended = ended.map_err(unaudited);
+    if let (Some(live), Ok(Answer::Done(done))) = (&live, &ended) {
+        settled(supply, live, (&object, done));
+    }
     if let Some(withheld) = ended.as_ref().err().and_then(Withheld::of) {
         told(supply, &withheld, (&asking, &object)).await;
         return envelope::plain(who.request_id(), envelope::WITHHELD);
@@ -64,6 +69,18 @@ pub(super) async fn submit<A: Action>(
     let mut response = call.answer(&ended);
     response.extensions_mut().insert(Submitted);
     response
+}
+
+/// Tells the guard what is live now. A repeat is of long ago: the account may have another credential since.
+fn settled(supply: &Supply, live: &Live, (object, done): (&Object, &Done)) {
+    if done.replayed || done.outcome.code >= 300 {
+        return;
+    }
+    let body = serde_json::from_str::<Json>(&done.outcome.body).ok();
+    let made = body.as_ref().and_then(|body| body.pointer("/data/account_id")?.as_i64());
+    if let Some(account_id) = made.or_else(|| object.id.parse().ok()) {
+        supply.house.settled(live, account_id);
+    }
 }
 
 /// Where audit or outbox can't be written nothing was kept, whatever the reason: it is a dependency that is not there
@@ -99,7 +116,7 @@ pub(super) fn unfit(call: &Call, refusal: &Refusal) -> Response {
         message_zh: code.message_zh(),
     };
     let mut rejection = Rejection::of(line);
-    if let serde_json::Value::Object(details) = refusal.details.plain() {
+    if let Json::Object(details) = refusal.details.plain() {
         rejection.details = details;
     }
     call.reject(&rejection)

@@ -92,6 +92,53 @@ async fn fi_008_a_part_of_a_live_credential_is_withheld_wherever_it_stands() {
 }
 
 #[tokio::test]
+async fn a_part_of_a_mounted_credential_is_withheld_until_it_is_rotated_or_deleted() {
+    let desk = Desk::new().await;
+    let secret = |part: &str| format!("sk-{}", part.repeat(3));
+    let (first, second) = (secret("Quick4Brown7Fox"), secret("Lazy9Hound2Leaps"));
+    let mount = |secret: &str| {
+        json!({ "provider": "openai", "account_type": "api_key", "credential_input": secret, "risk_ack": true })
+            .to_string()
+    };
+    let package = desk.active(desk.account("a").await).await;
+    let account = desk.done(ACCOUNTS, &mount(&first)).await["account_id"].as_i64().expect("an id");
+    let told = async |secret: &str| {
+        let part = secret.get(20..32).expect("long enough");
+        desk.api.force(&format!("update supply_packages set model = 'see {part}'")).await;
+        let read = desk.api.read(&format!("/api/v1/supply/packages/{package}"), &desk.token).await;
+        assert!(read.status == 200 || !contains_run(&read.body, secret, 8));
+        read.status
+    };
+    assert_eq!((told(&first).await, told(&second).await), (500, 200));
+    let managing = desk.api.token((desk.tenant, desk.operator), &["supply:credential:manage"]).await;
+    let body = json!({ "credential_input": second }).to_string();
+    desk.api.done(&format!("{ACCOUNTS}/{account}/rotate-credential"), &managing, &body).await;
+    assert_eq!((told(&first).await, told(&second).await), (200, 500));
+    let path = format!("{ACCOUNTS}/{account}");
+    let gone = desk.api.write((Method::DELETE, &path), &desk.token, &desk.api.key(), "").await;
+    assert_eq!((gone.status, told(&second).await), (204, 200), "{}", gone.text());
+}
+
+#[tokio::test]
+async fn nobody_makes_a_text_of_others_a_secret() {
+    let desk = Desk::new().await;
+    let package = desk.active(desk.account("a").await).await;
+    // No provider confirms these: an opaque token of one's own choice.
+    let chosen = json!({ "provider": "gemini", "account_type": "oauth", "credential_input": "gpt-x-and-request_id-and-more", "risk_ack": true });
+    for path in [ACCOUNTS.to_owned(), format!("{ACCOUNTS}/verify")] {
+        let mut body = chosen.clone();
+        if path != ACCOUNTS {
+            body.as_object_mut().expect("an object").remove("risk_ack");
+        }
+        let got = desk.ask(&path, &body.to_string()).await;
+        assert!(got.status < 300, "{}", got.text());
+    }
+    desk.api.force("update supply_packages set model = 'and-request_id-and'").await;
+    let read = desk.api.read(&format!("/api/v1/supply/packages/{package}"), &desk.token).await;
+    assert_eq!(read.status, 200, "{}", read.text());
+}
+
+#[tokio::test]
 async fn fi_008_a_key_that_is_a_credential_is_refused_and_kept_nowhere() {
     let desk = Desk::new().await;
     let got = desk.post(ACCOUNTS, &canary(), "{}").await;
