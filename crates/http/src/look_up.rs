@@ -30,11 +30,11 @@ pub enum State {
 }
 
 impl State {
-    /// `running`, `succeeded` or `failed`.
+    /// `processing`, `succeeded` or `failed`.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
-            Self::Running { .. } => "running",
+            Self::Running { .. } => "processing",
             Self::Succeeded(_) => "succeeded",
             Self::Refused(_) | Self::Failed => "failed",
         }

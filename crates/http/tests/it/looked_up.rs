@@ -51,7 +51,7 @@ async fn a_running_operation_tells_when_to_ask_again() {
     let rest = async {
         bank.reached().await;
         let expected =
-            json!({ "state": "running", "original_request_id": request_id(1), "retry_after_ms": 2000 });
+            json!({ "state": "processing", "original_request_id": request_id(1), "retry_after_ms": 2000 });
         assert_eq!(looked_up(&bank).await, (200, expected));
         bank.gate.open.add_permits(1);
     };

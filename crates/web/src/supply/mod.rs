@@ -2,7 +2,7 @@
 //!
 //! Modules in reading order: [`enter`] (who calls, and what stands around every handler), `envelope` (the one shape
 //! of answers), `rate` (how often), `count` (what is counted), `act` (a handler's way to the door), `read` (fields and queries); then the
-//! handlers: `accounts`, `packages`, `settlements`, `money`, `platform`, `tokens`, `audit`;
+//! handlers: `accounts`, `packages`, `settlements`, `money`, `platform`, `tokens`, `audit`, `operations`;
 //! [`openapi`] describes them.
 //!
 //! A request meets, in this order (section 7.3): credentials in its URL, bearer token and its standing, rate, scope
@@ -17,6 +17,7 @@ mod enter;
 pub(crate) mod envelope;
 mod money;
 mod openapi;
+mod operations;
 mod packages;
 mod platform;
 pub(crate) mod query_key;
@@ -85,6 +86,7 @@ pub(crate) fn routes(supply: &Shared) -> Router {
         .merge(platform::routes(supply))
         .merge(tokens::routes(supply))
         .merge(audit::routes(supply))
+        .merge(operations::routes(supply))
         .merge(openapi::routes());
     api.with_state(Arc::clone(supply))
 }

@@ -39,6 +39,28 @@ const CREATE: Shape = Shape {
 };
 const ROTATE: Shape = Shape { name: "RotateCredential", fields: &[CREDENTIAL] };
 
+const LOOK_UP: Shape = Shape {
+    name: "LookUpOperation",
+    fields: &[
+        must("path", Kind::Text(1, 600), "Path that it was sent to: `/api/v1/supply/packages/17/publish`."),
+        must("idempotency_key", Kind::Text(16, 260), "Its key, as it stood in the header."),
+    ],
+};
+const OPERATION: Shape = Shape {
+    name: "Operation",
+    fields: &[
+        must(
+            "state",
+            Kind::Word(&["processing", "succeeded", "failed"]),
+            "`failed` with a response_code is a refusal for good; without one the same request may be sent again.",
+        ),
+        may("original_request_id", Kind::Said, "The attempt that its state came of."),
+        may("response_code", Kind::Whole(200, 599), "Status of the answer that stands."),
+        may("retry_after_ms", Kind::Whole(0, i64::MAX), "When to ask again, while it is processing."),
+        may("expires_at", Kind::Instant, "When its key is free again."),
+    ],
+};
+
 const VERIFIED: Shape = Shape {
     name: "Verification",
     fields: &[
@@ -301,5 +323,17 @@ pub(super) const OPERATIONS: &[Operation] = &[
         answer: Answer::Data(200, EVENT),
         codes: &[Code::ComMissing],
         ..READ
+    },
+    Operation {
+        id: "lookUpOperation",
+        path: "/api/v1/supply/operations/look-up",
+        summary: "Look an operation up by its key",
+        summary_zh: "按幂等键查询操作",
+        about: "Only what the caller sent itself. Nothing stands under a key until the operation's commit, except of those that ask a provider or work in slices. The result itself comes with the same request again.",
+        scopes: &[scope::SUPPLY_AUDIT_READ, scope::PLATFORM_AUDIT_READ],
+        body: Body::Fields(LOOK_UP),
+        answer: Answer::Data(200, OPERATION),
+        codes: &[Code::ComMissing],
+        ..WRITE
     },
 ];

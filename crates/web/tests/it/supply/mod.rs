@@ -8,6 +8,7 @@ mod gate;
 mod invariants;
 mod life;
 mod openapi;
+mod operations;
 mod query_keys;
 mod races;
 mod slo;
