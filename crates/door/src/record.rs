@@ -22,6 +22,7 @@ pub struct RecordTable {
     returning: String,
     extend: String,
     fence: String,
+    fence_kept: String,
     step_find: String,
     step_insert: String,
     steps_clear: String,
@@ -145,6 +146,9 @@ impl RecordTable {
                 "update {name} set locked_until = $1, updated_at = $2 where id = $3 and attempt_no = $4 and claim_token = $5 and status = '{RUNNING}'"
             ),
             fence: format!("select id from {name} where id = $1 and attempt_no = $2 and claim_token = $3"),
+            fence_kept: format!(
+                "select id from {name} where id = $1 and attempt_no = $2 and claim_token = $3 {{for_update}}"
+            ),
             step_find: format!("select result from {steps} where event = $1 and name = $2"),
             step_insert: format!(
                 "insert into {steps} (event, name, attempt_no, result, recorded_at)
@@ -228,6 +232,11 @@ impl RecordTable {
     pub(crate) fn fence(&'static self, held: Held) -> Query {
         let Held { id, claim, .. } = held;
         Query::new(self.name, self.fence.as_str(), vec![id.into(), claim.attempt.into(), claim.token.into()])
+    }
+
+    /// The same, and the row stays as it is until the commit: whoever still writes under the claim is waited for.
+    pub(crate) fn fence_kept(&'static self, held: Held) -> Query {
+        Query { sql: self.fence_kept.as_str().into(), ..self.fence(held) }
     }
 
     pub(crate) fn step_find(&'static self, id: i64, name: &'static str) -> Query {

@@ -120,8 +120,14 @@ impl Steps {
         let fence = self.leased.as_ref().map(|leased| (leased.key.table, leased.held, leased.length));
         let random = self.door.random();
         let begun = Instant::now();
+        // First of all: a commit of this slice whose answer was lost may still be under way, and what comes
+        // after must see what it wrote.
+        let kept: Vec<Query> = fence.iter().map(|(table, held, _)| table.fence_kept(*held)).collect();
+        let own = kept.len();
+        let reads = [kept, reads].concat();
         let planned = move |rows: Vec<Vec<Row>>, now: Time| {
-            let Slice { writes: rows, audit, outbox, value } = plan(&rows, now)?;
+            let Slice { writes: rows, audit, outbox, value } =
+                plan(rows.get(own..).unwrap_or_default(), now)?;
             let mut writes: Vec<Write> = fence
                 .iter()
                 .map(|(table, held, length)| table.extend(*held, now.plus(*length), now))

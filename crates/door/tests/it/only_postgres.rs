@@ -14,6 +14,7 @@ use testkit::{CountingRandom, MovableClock, Seeded};
 
 use crate::domain::{Add, TEST, add};
 use crate::scene::{PATIENT, done};
+use crate::slices::put;
 
 struct Nodes {
     one: Door,
@@ -79,6 +80,26 @@ async fn a_commit_that_never_arrived_is_made_again() {
         assert_eq!(again.outcome, answered.outcome);
         nodes.is_whole(1);
     }
+}
+
+/// The slice is run again: it must see what the late commit wrote, or all of it would be put twice.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_slice_whose_commit_lands_after_its_loss_was_told_is_waited_for() {
+    let nodes = Arc::new(nodes().await);
+    let shared = Arc::clone(&nodes);
+    let sliced = add("k", 5).leased(30).preparing(move |steps| {
+        let nodes = Arc::clone(&shared);
+        async move {
+            let late = Fault::Commit(Moment::Late(Duration::from_millis(400)));
+            let fault = nodes.proxy.set(late.times(1));
+            let put_by_this_one = put(&steps, 0).await?;
+            assert_eq!((fault.fired(), put_by_this_one), (1, false));
+            Ok(())
+        }
+    });
+    assert!(!done(nodes.one.submit(sliced.waiting(PATIENT)).await).replayed);
+    nodes.is_whole(1);
+    assert_eq!(nodes.count("select count(*) from test_names"), 1);
 }
 
 /// The session lives on for a moment, with the key's locks, and commits. Whoever looked without taking the

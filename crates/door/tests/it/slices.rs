@@ -11,7 +11,7 @@ use crate::domain::{Add, add, broken};
 use crate::scene::{Gate, done, scene};
 
 /// Puts the `n`th of `names`, unless it stands there.
-async fn put(steps: &Steps, n: usize) -> Result<bool, Failure> {
+pub(crate) async fn put(steps: &Steps, n: usize) -> Result<bool, Failure> {
     let name = format!("slice {n}");
     let there = Query::new("there", "select name from test_names where name = $1", values![&name]);
     let plan = move |rows: &[Vec<store::Row>], _| {
