@@ -149,14 +149,14 @@ fn heard(world: &World, key: &str, answer: Result<Answer, Failure>) -> history::
 }
 
 /// What a client is told stands on record at that moment.
-fn stands(world: &World, key: &str, what: &str, query: &Query) {
+pub(crate) fn stands(world: &World, key: &str, what: &str, query: &Query) {
     let rows = world.read(query);
     if !rows.is_ok_and(|rows| rows.first().is_some_and(|row| row.int(0) == Ok(1))) {
         world.find(format!("{key}: a client was told {what}"));
     }
 }
 
-fn shown(answer: &Result<Answer, Failure>) -> String {
+pub(crate) fn shown(answer: &Result<Answer, Failure>) -> String {
     match answer {
         Ok(Answer::Done(done)) => format!(
             "{} {} (replayed {}, same {})",

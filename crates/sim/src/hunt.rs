@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
+use crate::market;
 use crate::run::{Report, run};
 use crate::stage::Stage;
 use crate::tally::{self, Tally};
@@ -18,12 +19,23 @@ pub struct Hunt {
     pub first: u64,
     /// How many.
     pub count: u64,
+    /// Of which kind.
+    pub kind: Kind,
     /// Threads.
     pub threads: usize,
     /// Stop at the first seed that fails.
     pub first_only: bool,
     /// Begin no further seed after this time.
     pub within: Option<Duration>,
+}
+
+/// Which kind of seeds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// As they come.
+    All,
+    /// Runs with the supply side, and no others.
+    Supply,
 }
 
 /// What came of it.
@@ -89,7 +101,11 @@ impl Hunt {
             if index >= self.count || over || stop.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            let report = run(&stage, self.first + index, false);
+            let seed = match self.kind {
+                Kind::All => self.first + index,
+                Kind::Supply => market::seed(self.first, index),
+            };
+            let report = run(&stage, seed, false);
             let mut tally = report.tally.clone();
             tally.seeds = 1;
             tally.take_branches();

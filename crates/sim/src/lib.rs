@@ -3,9 +3,9 @@
 //! A run is a function of its seed: several nodes in one thread, virtual time, every choice from the seed.
 //! Modules in reading order: [`mod@run`] (a seed from its draw to its judgement), `steps` (what may happen),
 //! `node` and `process` (what is killed, paused and started anew), `client` (who submits, and what they are
-//! told), `domain` (the commands), `visa` (runs with AuditVisa instead), `foreign` (the provider and the channels), `driver`, `session`, `locks`,
-//! `rows` and `mishap` (the unreliable store: the two trips of PostgreSQL's driver over rows in memory),
-//! `world` (what all nodes share), [`stage`] (the database, reused), `finish` and `judge` (what must hold
+//! told), `domain` (the commands), `visa` (runs with AuditVisa instead), `market` (runs with the supply side
+//! instead), `foreign` (the provider and the channels), `driver`, `session`, `locks`, `rows` and `mishap` (the
+//! unreliable store: the two trips of PostgreSQL's driver over rows in memory), `world` (what all nodes share), [`stage`] (the database, reused), `finish` and `judge` (what must hold
 //! at the end), [`tally`] (what was done), [`trace`] (what happened), [`hunt`] (many seeds on many threads).
 //!
 //! Not here: the engines themselves (the suites of `store` and `door` run on both), and real processes and
@@ -24,6 +24,7 @@ mod finish;
 mod foreign;
 mod judge;
 mod locks;
+mod market;
 mod mishap;
 mod node;
 mod process;

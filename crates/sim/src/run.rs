@@ -8,6 +8,7 @@ use testkit::Seeded;
 use crate::client::Clients;
 use crate::domain::{Kind, Rule, key_of};
 use crate::foreign::Foreign;
+use crate::market::{self, Market};
 use crate::node::Node;
 use crate::stage::Stage;
 use crate::steps;
@@ -46,6 +47,12 @@ pub fn run(stage: &Arc<Stage>, seed: u64, trace: bool) -> Report {
                 let steps = steps_of(&scene.world);
                 let mut scene = scene.play(steps).await;
                 scene.tally.certified = 1;
+                return report(seed, &scene.world, &scene.clients, scene.tally);
+            }
+            if market::is(seed) {
+                let scene = Market::new(stage, seed, trace);
+                let steps = steps_of(&scene.world);
+                let scene = scene.play(steps).await;
                 return report(seed, &scene.world, &scene.clients, scene.tally);
             }
             let scene = Scene::new(stage, seed, trace).play().await;

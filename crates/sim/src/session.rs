@@ -134,6 +134,16 @@ impl Session<'_> {
         if waits { found() } else { Ok(kept) }
     }
 
+    /// Waits for the rows that the writes touch. They are written at one instant, so it is before the first.
+    async fn free(&self, session: u64, writes: &[Write]) -> bool {
+        for subject in writes.iter().filter_map(rows::touched) {
+            if !self.world.locks.wait(session, &subject).await {
+                return false;
+            }
+        }
+        true
+    }
+
     /// Second trip: writes, guard, commit.
     async fn keep(
         &self,
@@ -154,6 +164,11 @@ impl Session<'_> {
             return Ok(Err(Fault::Lost(unavailable("the session was idle for too long"))));
         }
         world.locks.ends_at(session, None);
+        if !self.free(session, &writes).await {
+            world.locks.close(session);
+            world.way().await;
+            return Ok(Err(Fault::Again(unavailable("a row was not free in time"))));
+        }
         if let Some(mishap) = mishap {
             self.happened(mishap);
         }

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 use store::Memory;
-use store::migration::{CERTIFY, CORE, Chain, File};
+use store::migration::{CERTIFY, CORE, Chain, File, SUPPLY};
 use tempfile::TempDir;
 
 use crate::domain;
+use crate::market::{self, Trade};
 use crate::visa;
 use crate::world::BEGAN;
 
@@ -32,6 +33,7 @@ const SEQUENCE: Chain = Chain {
 pub struct Stage {
     memory: Mutex<Memory>,
     keys: TempDir,
+    trade: Trade,
 }
 
 impl Stage {
@@ -40,8 +42,10 @@ impl Stage {
     /// # Errors
     /// A file of the schema can't be applied, or the keys can't be written.
     pub fn new() -> anyhow::Result<Arc<Self>> {
-        let memory = Mutex::new(Memory::open(&[CORE, CERTIFY, SEQUENCE, domain::CHAIN], BEGAN)?);
-        let stage = Arc::new(Self { memory, keys: tempfile::tempdir()? });
+        let memory = Memory::open(&[CORE, CERTIFY, SEQUENCE, domain::CHAIN, SUPPLY], BEGAN)?;
+        market::lay_in(&memory)?;
+        let (memory, keys) = (Mutex::new(memory), tempfile::tempdir()?);
+        let stage = Arc::new(Self { memory, keys, trade: Trade::new()? });
         visa::first_keys(&stage)?;
         Ok(stage)
     }
@@ -49,6 +53,11 @@ impl Stage {
     /// The folder of key files.
     pub(crate) fn keys(&self) -> &Path {
         self.keys.path()
+    }
+
+    /// What all runs with the supply side have in common.
+    pub(crate) const fn trade(&self) -> &Trade {
+        &self.trade
     }
 
     pub(crate) fn memory(&self) -> MutexGuard<'_, Memory> {

@@ -10,6 +10,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::Interest;
 use tracing::{Event, Metadata, Subscriber};
 
+use crate::market::OUTCOMES;
 use crate::mishap::Mishap;
 
 /// What runs did, added up.
@@ -23,6 +24,10 @@ pub struct Tally {
     pub submissions: u64,
     /// Seeds that were runs with AuditVisa.
     pub certified: u64,
+    /// Seeds that were runs with the supply side.
+    pub traded: u64,
+    /// By outcome of the supply side, in the order of [`OUTCOMES`].
+    pub(crate) outcomes: Vec<u64>,
     /// By kind of mishap.
     pub(crate) mishaps: [u64; Mishap::ALL.len()],
     /// By branch, in the order of [`Branch::ALL`].
@@ -36,6 +41,9 @@ impl Tally {
         self.steps += other.steps;
         self.submissions += other.submissions;
         self.certified += other.certified;
+        self.traded += other.traded;
+        self.outcomes.resize(OUTCOMES.len(), 0);
+        self.outcomes.iter_mut().zip(&other.outcomes).for_each(|(sum, more)| *sum += more);
         self.mishaps.iter_mut().zip(other.mishaps).for_each(|(sum, more)| *sum += more);
         self.branches.resize(Branch::ALL.len(), 0);
         self.branches.iter_mut().zip(&other.branches).for_each(|(sum, more)| *sum += more);
@@ -52,6 +60,12 @@ impl Tally {
     pub fn branches(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         let counts = self.branches.iter().copied().chain(std::iter::repeat(0));
         Branch::ALL.iter().map(|branch| branch.as_str()).zip(counts)
+    }
+
+    /// Each outcome of the supply side with its count.
+    pub fn outcomes(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        let counts = self.outcomes.iter().copied().chain(std::iter::repeat(0));
+        OUTCOMES.iter().copied().zip(counts)
     }
 
     /// Each mishap with its count.

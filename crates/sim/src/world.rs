@@ -14,7 +14,9 @@ use testkit::Seeded;
 use tokio::time::Instant;
 
 use crate::locks::Locks;
+use crate::market::Trade;
 use crate::mishap::{Mishap, Mishaps};
+use crate::rows;
 use crate::stage::Stage;
 use crate::trace::Trace;
 
@@ -45,7 +47,14 @@ pub(crate) struct World {
     /// Keys under which somebody who is no client seemed to be at work, with which payload (0: not known), and
     /// when that began.
     ghosts: Mutex<Vec<(String, i64, u64)>>,
+    /// The last number taken for a row of a table.
+    sequences: Mutex<BTreeMap<String, i64>>,
+    /// Who looks at the tables after each commit.
+    watch: Mutex<Option<Watch>>,
 }
+
+/// Called with what a commit wrote.
+pub(crate) type Watch = Arc<dyn Fn(&World, &[Write]) + Send + Sync>;
 
 impl std::fmt::Debug for World {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -71,6 +80,8 @@ impl World {
             deliveries: AtomicI64::new(1),
             keys: Mutex::default(),
             ghosts: Mutex::default(),
+            sequences: Mutex::default(),
+            watch: Mutex::default(),
         })
     }
 
@@ -188,7 +199,33 @@ impl World {
 
     /// One read on the newest committed state.
     pub(crate) fn read(&self, query: &Query) -> Result<Vec<Row>, Error> {
-        self.stage.memory().read(query)
+        match rows::numbered(query, |table| self.next_of(table)) {
+            Some(numbered) => self.stage.memory().read(&numbered?),
+            None => self.stage.memory().read(query),
+        }
+    }
+
+    /// Takes the next number of a table. It is gone even if nothing is kept.
+    fn next_of(&self, table: &str) -> Result<i64, Error> {
+        let mut sequences = self.sequences.lock();
+        if !sequences.contains_key(table) {
+            let sql = format!("select coalesce(max(id), 0) from {table}");
+            let highest = self.stage.memory().read(&Query::new("sequence", sql, Vec::new()))?;
+            sequences.insert(table.to_owned(), highest.first().map_or(Ok(0), |row| row.int(0))?);
+        }
+        let last = sequences.entry(table.to_owned()).or_default();
+        *last += 1;
+        Ok(*last)
+    }
+
+    /// Whose look follows each commit.
+    pub(crate) fn watched_by(&self, watch: Watch) {
+        *self.watch.lock() = Some(watch);
+    }
+
+    /// What all runs with the supply side have in common.
+    pub(crate) fn trade(&self) -> &Trade {
+        self.stage.trade()
     }
 
     /// Takes numbers for the deliveries that these writes insert. They are gone even if nothing is kept.
@@ -199,6 +236,15 @@ impl World {
 
     /// Commits writes, all or none, with the numbers taken before.
     pub(crate) fn commit(&self, writes: &[Write], numbers: i64) -> Result<Written, Error> {
+        let written = self.write(writes, numbers)?;
+        let watch = self.watch.lock().clone();
+        if let Some(watch) = watch {
+            watch(self, writes);
+        }
+        Ok(written)
+    }
+
+    fn write(&self, writes: &[Write], numbers: i64) -> Result<Written, Error> {
         let memory = self.stage.memory();
         if writes.iter().any(|write| write.name == "outbox.delivery") {
             let sql = "update sim_sequence set next = $1";

@@ -2,8 +2,12 @@
 
 use std::sync::Arc;
 
-use sim::hunt::Hunt;
+use sim::hunt::{Hunt, Kind};
 use sim::{Stage, run, tally};
+
+fn hunt(count: u64, kind: Kind, threads: usize) -> Hunt {
+    Hunt { first: 1, count, kind, threads, first_only: false, within: None }
+}
 
 fn passes(seed: u64) {
     let report = run(&Stage::new().unwrap(), seed, true);
@@ -12,8 +16,7 @@ fn passes(seed: u64) {
 
 #[test]
 fn two_hundred_seeds_find_nothing() {
-    let hunt = Hunt { first: 1, count: 200, threads: 2, first_only: false, within: None };
-    let caught = hunt.run(|_, _, _| {}).unwrap();
+    let caught = hunt(200, Kind::All, 2).run(|_, _, _| {}).unwrap();
     let failed: Vec<_> = caught.failed.iter().map(|report| (report.seed, &report.findings)).collect();
     assert!(failed.is_empty(), "{failed:?}");
     assert_eq!(caught.tally.seeds, 200);
@@ -29,19 +32,28 @@ fn a_seed_is_the_same_run_whatever_ran_before() {
         digests.sort_unstable_by_key(|(seed, _)| *seed);
         digests
     };
-    let one = digests(&Stage::new().unwrap(), &[1, 2, 3, 4, 5, 10, 20, 30]);
-    let other = digests(&Stage::new().unwrap(), &[30, 3, 10, 1, 4, 2, 20, 5]);
+    let one = digests(&Stage::new().unwrap(), &[1, 2, 3, 4, 5, 10, 15, 20]);
+    let other = digests(&Stage::new().unwrap(), &[15, 3, 10, 1, 4, 2, 20, 5]);
     assert_eq!(one, other);
     assert!(one.windows(2).all(|pair| pair[0].1 != pair[1].1), "different seeds are different runs");
 }
 
 #[test]
 fn most_branches_are_taken_within_a_few_seeds() {
-    let hunt = Hunt { first: 1, count: 100, threads: 1, first_only: false, within: None };
-    let caught = hunt.run(|_, _, _| {}).unwrap();
+    let caught = hunt(100, Kind::All, 1).run(|_, _, _| {}).unwrap();
     let missed: Vec<_> = caught.tally.branches().filter(|(_, count)| *count == 0).collect();
     assert!(missed.len() <= 3, "never taken: {missed:?}");
     assert!(caught.tally.mishaps().all(|(_, count)| count > 0));
+}
+
+#[test]
+fn most_of_the_supply_side_happens_within_a_few_of_its_seeds() {
+    let caught = hunt(60, Kind::Supply, 2).run(|_, _, _| {}).unwrap();
+    let failed: Vec<_> = caught.failed.iter().map(|report| (report.seed, &report.findings)).collect();
+    assert!(failed.is_empty(), "{failed:?}");
+    assert_eq!((caught.tally.seeds, caught.tally.traded), (60, 60));
+    let missed: Vec<_> = caught.tally.outcomes().filter(|(_, count)| *count == 0).collect();
+    assert!(missed.len() <= 5, "never happened: {missed:?}");
 }
 
 /// A claim's commit was lost, had happened, and the store failed at the look for it: the key hung on the

@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use door::{AuditRow, OutboxRow, Slice};
+use door::{AuditRow, OutboxRow, Slice, planted};
 use kernel::Time;
 use kernel::money::Prices;
 use serde_json::{Value as Json, json};
@@ -95,7 +95,10 @@ impl Sliced {
             of_models.entry(model).or_default().push(Floor::next(&mut reader)?);
         }
         let mut wanted = Wanted::default();
-        for (position, item) in self.items.iter().filter(|(_, item)| !received.contains(&item.package_id)) {
+        // As somebody takes a batch over who does not ask what is done already.
+        let blind = planted::is("slice-done-again");
+        let open = self.items.iter().filter(|(_, item)| blind || !received.contains(&item.package_id));
+        for (position, item) in open {
             let package = packages.get(&item.package_id).copied();
             let floors = package.and_then(|each| {
                 of_models.get(&(each.platform.as_str(), each.model.as_str(), each.currency.code()))
@@ -156,6 +159,9 @@ impl Sliced {
             values![self.job.id, item.package_id, self.context.caller.tenant_id, position],
             values![result, failed.map(Code::as_str), at],
         ];
+        if planted::is("slice-done-again") {
+            return Write::any("batch.receipt", format!("{RECEIPT} on conflict do nothing"), row.concat());
+        }
         Write::one("batch.receipt", RECEIPT, row.concat())
     }
 }
