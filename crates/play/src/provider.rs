@@ -1,17 +1,23 @@
-//! A provider of models on loopback. It accepts every credential, tells the quota that is left, counts what it is
-//! asked, and can be made to hold its answers. What it was sent it does not keep.
+//! A provider of models on loopback. It accepts every credential but those with [`REFUSED`] in them, which it quotes
+//! in its refusal as providers do; it tells the quota that is left, counts what it is asked, and can be made to hold
+//! its answers. What it was sent it does not keep.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderName, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::{OwnedRwLockWriteGuard, RwLock};
 
 /// Header with the quota that is left, for `supply.providers.quota_header`.
 pub const QUOTA_HEADER: &str = "x-quota-left";
+/// A credential with this in it is refused.
+pub const REFUSED: &str = "ReFuSeD";
 /// What it tells: more than any play uses up.
 const QUOTA: &str = "1000000000000";
 
@@ -62,8 +68,14 @@ impl Provider {
     }
 }
 
-async fn answer(State(desk): State<Arc<Desk>>) -> ([(&'static str, &'static str); 2], &'static str) {
+async fn answer(State(desk): State<Arc<Desk>>, headers: HeaderMap) -> Response {
     desk.asked.fetch_add(1, Ordering::SeqCst);
     drop(desk.gate.read().await);
-    ([(CONTENT_TYPE.as_str(), "application/json"), (QUOTA_HEADER, QUOTA)], r#"{"object":"list","data":[]}"#)
+    let kind = (CONTENT_TYPE, "application/json");
+    let shown = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if shown.contains(REFUSED) {
+        let quoted = json!({ "error": { "message": format!("Incorrect API key provided: {shown}") } });
+        return (StatusCode::UNAUTHORIZED, [kind], quoted.to_string()).into_response();
+    }
+    ([kind, (HeaderName::from_static(QUOTA_HEADER), QUOTA)], r#"{"object":"list","data":[]}"#).into_response()
 }

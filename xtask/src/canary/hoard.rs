@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use seal::key::SigningKey;
 
-use super::{CANARIES, OBSERVED, SECRET_END, shown};
+use super::{CANARIES, CREDENTIAL, OBSERVED, SECRET_END, shown};
 use crate::lab::House;
 use crate::lab::house::PASSPHRASE;
 
@@ -58,7 +58,10 @@ impl Hoard {
         let (mut patterns, mut owners) = (Vec::new(), Vec::new());
         for (owner, secret) in secrets.iter().enumerate() {
             ensure!(secret.bytes.len() >= SHORTEST, "{} is too short to be looked for", secret.name);
-            let spelt = spellings(&secret.bytes);
+            let mut spelt = spellings(&secret.bytes);
+            if secret.name == CREDENTIAL {
+                spelt.extend(secret.bytes.windows(SHORTEST).map(<[u8]>::to_vec));
+            }
             owners.extend(spelt.iter().map(|_| owner));
             patterns.extend(spelt);
         }
@@ -142,8 +145,14 @@ fn percent(c: char) -> String {
 /// Anchor keys: each line of the file, and the seed itself. The slug secret: as text and as bytes.
 fn keys(house: &House, secrets: &mut Vec<Secret>) -> anyhow::Result<()> {
     let folder = house.data().join("keys");
-    for entry in std::fs::read_dir(folder).context("the house has no keys; was it ever started?")? {
-        let path = entry?.path();
+    let all = std::fs::read_dir(folder).context("the house has no keys; was it ever started?")?;
+    let mut paths = all.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>()?;
+    while let Some(path) = paths.pop() {
+        if path.is_dir() {
+            let inner = std::fs::read_dir(path)?.map(|entry| Ok(entry?.path()));
+            paths.extend(inner.collect::<std::io::Result<Vec<_>>>()?);
+            continue;
+        }
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let text = std::fs::read_to_string(&path).with_context(|| name.clone())?;
         if text.starts_with("-----BEGIN") {
@@ -189,5 +198,15 @@ mod tests {
             assert_eq!(hoard.found_in(text.as_bytes()).len(), 1, "{text}");
         }
         assert!(hoard.found_in(b"CANARY+tok/en:2").is_empty());
+    }
+
+    #[test]
+    fn of_a_credential_any_eight_characters_count() {
+        let secret = |name: &str| Secret { name: name.into(), bytes: b"sk-CaNaRy7xQ2mV9sK4".to_vec() };
+        let hoard = Hoard::made(vec![secret(CREDENTIAL)]).unwrap();
+        assert_eq!(hoard.found_in(b"..Ry7xQ2mV..").len(), 1);
+        assert!(hoard.found_in(b"..Ry7xQ2m..").is_empty());
+        let other = Hoard::made(vec![secret("token")]).unwrap();
+        assert!(other.found_in(b"..Ry7xQ2mV..").is_empty());
     }
 }

@@ -4,13 +4,15 @@
 //! error, metric, export, page and database, and each must be found there. Then the run itself is scanned
 //! and nothing may be found. Modules in reading order: [`hoard`] (what is secret in a house), [`scan`]
 //! (where it is looked for), [`plant`] (the proof),
-//! [`demo`] (a run of the demo to scan).
+//! [`demo`] (a run of the demo to scan), [`market`] (a life of the supply side to scan). Of a mounted credential any
+//! eight characters in a row count.
 //!
 //! A folder is a house of the laboratory ([`crate::lab::House`]); what its server said over HTTP is kept
 //! beside it in `observed/`. Not here: runs; race and crash bring theirs.
 
 mod demo;
 mod hoard;
+mod market;
 mod plant;
 mod scan;
 
@@ -26,6 +28,8 @@ use hoard::Hoard;
 const SECRET_END: &str = ".secret";
 /// Folder beside a house's data with what was seen over HTTP.
 const OBSERVED: &str = "observed";
+/// Name of a canary any part of which counts.
+const CREDENTIAL: &str = "credential";
 /// File in it with canaries that stand in no other file: `name`, tab, text.
 const CANARIES: &str = "canaries.txt";
 
@@ -33,11 +37,14 @@ const CANARIES: &str = "canaries.txt";
 #[derive(Debug, Args)]
 pub(crate) struct Canary {
     /// Folders of runs, such as target/lab/race
-    #[arg(required_unless_present = "demo", value_name = "FOLDER")]
+    #[arg(required_unless_present_any = ["demo", "market"], value_name = "FOLDER")]
     folders: Vec<PathBuf>,
     /// Run `onceseal demo` with everything logged, and scan that
     #[arg(long)]
     demo: bool,
+    /// Let suppliers mount, rotate, sell and withdraw with everything logged, and scan that
+    #[arg(long)]
+    market: bool,
 }
 
 impl Canary {
@@ -48,6 +55,9 @@ impl Canary {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
         if self.demo {
             demo::scanned()?;
+        }
+        if self.market {
+            market::scanned()?;
         }
         for folder in &self.folders {
             let house = House::at(folder.canonicalize().with_context(|| folder.display().to_string())?);
@@ -64,6 +74,8 @@ pub(crate) struct Observed {
     pub(crate) mails: Vec<String>,
     /// Secrets that stand in no file, with a name for people: tokens issued in the run.
     pub(crate) secrets: Vec<(String, String)>,
+    /// Credentials that were mounted, or sent to be.
+    pub(crate) credentials: Vec<String>,
     /// Bodies of error answers.
     pub(crate) errors: Vec<Vec<u8>>,
     /// Answers of `/metrics`.
@@ -90,7 +102,8 @@ impl Observed {
         }
         let mails = self.mails.iter().map(|mail| format!("mail\t{mail}\n"));
         let secrets = self.secrets.iter().map(|(name, text)| format!("{name}\t{text}\n"));
-        std::fs::write(folder.join(CANARIES), mails.chain(secrets).collect::<String>())?;
+        let credentials = self.credentials.iter().map(|text| format!("{CREDENTIAL}\t{text}\n"));
+        std::fs::write(folder.join(CANARIES), mails.chain(secrets).chain(credentials).collect::<String>())?;
         Ok(())
     }
 }

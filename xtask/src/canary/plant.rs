@@ -13,6 +13,8 @@ use crate::lab::House;
 
 /// Kinds of places that are files with text or bytes.
 const FILES: [Place; 5] = [Place::Log, Place::Error, Place::Metric, Place::Export, Place::Page];
+/// Kinds that not every house has.
+const MORE: [Place; 1] = [Place::Backup];
 
 /// Plants and finds. Gives how many were planted.
 ///
@@ -21,7 +23,8 @@ const FILES: [Place; 5] = [Place::Log, Place::Error, Place::Metric, Place::Expor
 pub(crate) fn all_found(house: &House, hoard: &Hoard) -> anyhow::Result<usize> {
     let copy = tempfile::tempdir()?;
     let mut planted = 0;
-    for (number, place) in FILES.into_iter().enumerate() {
+    let has = |place: &Place| copied(house, *place, copy.path()).is_ok();
+    for (number, place) in FILES.into_iter().chain(MORE.into_iter().filter(has)).enumerate() {
         let file = copied(house, place, copy.path())?;
         let mut bytes = std::fs::read(&file)?;
         let middle = bytes.len() / 2;
@@ -46,11 +49,16 @@ fn in_database(house: &House, hoard: &Hoard, copy: &Path) -> anyhow::Result<usiz
     store.execute_batch("pragma journal_mode = wal; pragma wal_autocheckpoint = 0")?;
     let text = (0..hoard.count()).find(|number| std::str::from_utf8(hoard.text(*number)).is_ok());
     let number = text.context("a canary that is text")?;
-    let changed = store.execute(
+    let canary = String::from_utf8_lossy(hoard.text(number)).into_owned();
+    let rows = [
         "update certify_events set cause = ?1 where id = (select max(id) from certify_events)",
-        [String::from_utf8_lossy(hoard.text(number))],
-    )?;
-    ensure!(changed == 1, "the house has no event to plant a canary in");
+        "update core_tenants set name = ?1 where id = (select max(id) from core_tenants)",
+    ];
+    let mut changed = 0;
+    for sql in rows {
+        changed += store.execute(sql, [&canary])?;
+    }
+    ensure!(changed > 0, "the house has no event and no tenant to plant a canary in");
     let first = found(copy, hoard, Place::Database, &[number])?;
     store.execute_batch("pragma wal_checkpoint(truncate)")?;
     Ok(first + found(copy, hoard, Place::Database, &[number])?)

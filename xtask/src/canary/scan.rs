@@ -18,6 +18,7 @@ pub(crate) enum Place {
     Export,
     Page,
     Database,
+    Backup,
     Other,
 }
 
@@ -101,6 +102,7 @@ pub(crate) fn place(file: &str) -> Place {
         ("observed/pages", Place::Page),
         ("data/deliveries/", Place::Page),
         ("data/state.db", Place::Database),
+        ("backup/", Place::Backup),
     ];
     kinds.iter().find(|(start, _)| file.starts_with(start)).map_or(Place::Other, |(_, place)| *place)
 }
