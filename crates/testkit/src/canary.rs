@@ -49,6 +49,10 @@ impl Search {
         self.0.is_match(bytes)
     }
 
+    fn is_in_file(&self, path: &Path) -> bool {
+        std::fs::read(path).is_ok_and(|bytes| self.is_in(&bytes))
+    }
+
     /// All files below a folder in which they are; files that go away meanwhile hold nothing.
     ///
     /// # Errors
@@ -57,13 +61,10 @@ impl Search {
         let (mut found, mut open) = (Vec::new(), vec![folder.to_owned()]);
         while let Some(next) = open.pop() {
             for entry in std::fs::read_dir(next)?.flatten() {
+                let path = entry.path();
                 match entry.file_type() {
-                    Ok(kind) if kind.is_dir() => open.push(entry.path()),
-                    Ok(kind) if kind.is_file() => {
-                        if std::fs::read(entry.path()).is_ok_and(|bytes| self.is_in(&bytes)) {
-                            found.push(entry.path());
-                        }
-                    }
+                    Ok(kind) if kind.is_dir() => open.push(path),
+                    Ok(kind) if kind.is_file() && self.is_in_file(&path) => found.push(path),
                     _ => {}
                 }
             }
