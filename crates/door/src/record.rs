@@ -33,6 +33,8 @@ pub const RUNNING: &str = "processing";
 /// Status word of a failed attempt.
 pub const FAILED: &str = "failed";
 const ORPHANED: &str = "orphaned";
+/// Name of the write that takes an old row for a new attempt.
+pub(crate) const REPLACED: &str = "record.replace";
 
 const CLAIM_COLUMNS: [&str; 8] = [
     "status",
@@ -189,7 +191,7 @@ impl RecordTable {
                 let mut values = changed;
                 values.extend(self.counts.then(|| i64::from(*anew == Anew::Yes).into()));
                 values.extend([(*id).into(), (*found).into(), at.into()]);
-                Write::one("record.replace", self.replace.as_str(), values)
+                Write::one(REPLACED, self.replace.as_str(), values)
             }
             Place::Settle(Held { id, claim, .. }) => {
                 let values = [changed, vec![(*id).into(), claim.attempt.into(), claim.token.into()]].concat();

@@ -17,7 +17,7 @@ use crate::branch::Branch;
 use crate::command::{Command, Form, Key};
 use crate::entry::{Answer, Done, Door, Failure};
 use crate::lock::Guard;
-use crate::record::Held;
+use crate::record::{Held, REPLACED};
 use crate::steps::Steps;
 
 /// Rounds of looking, running and settling for one submission. Two are usual; more mean that others
@@ -140,6 +140,7 @@ impl<C: Command> Run<C> {
                     ),
                     Ok(Claimed::Not(answer)) => return Ok(answer),
                     Err(Failure::Store(Error::Busy { same })) => return Ok(Some(elsewhere(same))),
+                    Err(Failure::Store(Error::Raised(raise))) if raise.write == REPLACED => return Ok(None),
                     Err(failure) => return self.fail(key, failure, None, Some(token)).await,
                 }
             }
@@ -242,6 +243,8 @@ impl<C: Command> Run<C> {
         let key = self.key.as_ref();
         let run = || Stage::Run { prepared: Arc::clone(&prepared), held };
         let settled = match self.surely(key, run).await {
+            // Swept between the look at it and the write: there is another place now.
+            Err(Error::Raised(raise)) if raise.write == REPLACED => return Ok(None),
             Err(Error::Raised(raise)) => {
                 let refuse = || Stage::Refuse { prepared: Arc::clone(&prepared), held, raise: raise.clone() };
                 let settled = self.surely(key, refuse).await;

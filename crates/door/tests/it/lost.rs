@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use door::Door;
 use kernel::Time;
-use store::{Driver, Error, Lock, Query, Row, Store, Work, Write, Written};
+use store::{Driver, Error, Lock, Query, Raise, RaiseKind, Row, Store, Work, Write, Written};
 use testkit::CountingRandom;
 
 use crate::domain::add;
@@ -22,6 +22,8 @@ enum Lie {
     NotDone,
     /// The store can't be reached.
     Away,
+    /// The old row that was to be taken has gone.
+    Swept,
 }
 
 #[derive(Debug)]
@@ -48,6 +50,10 @@ impl Driver for Lying {
             Lie::Done => self.store.enqueue(Box::new(Lost(work))),
             Lie::NotDone => work.settled(Err(lost())),
             Lie::Away => work.settled(Err(Error::Unavailable { cause: "away".into() })),
+            Lie::Swept => {
+                let kind = RaiseKind::Rows { hit: 0 };
+                work.settled(Err(Error::Raised(Raise { write: "record.replace", kind })));
+            }
         }
     }
 
@@ -118,5 +124,15 @@ async fn a_claim_that_was_lost_before_the_store_went_away_does_not_hold_the_key(
         assert_eq!(scene.record("k").await, Some(("failed".into(), 1)), "{lie:?}");
         assert!(!scene.done(add("k", 5).leased(30)).await.replayed);
         assert_eq!(scene.record("k").await, Some(("processed".into(), 2)));
+    }
+}
+
+#[tokio::test]
+async fn a_row_that_was_swept_under_a_submission_is_looked_for_again() {
+    for form in [add("k", 5).now(), add("k", 5).leased(30).now()] {
+        let scene = scene().await;
+        let answer = Lying::door(&scene, &[Lie::Swept]).submit(form).await;
+        assert!(!done(answer).replayed);
+        assert_eq!(scene.effects("k").await, 1);
     }
 }
