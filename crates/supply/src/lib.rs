@@ -4,7 +4,7 @@
 //!
 //! Modules in reading order: [`caller`] (who acts), [`code`] (what is refused with), [`exact`] (JSON that goes
 //! out), [`policy`] (the numbers of section 23), [`keys`] (what is secret), [`house`] (what commands share),
-//! [`action`] (the form of a command), [`record`] (idempotency keys), [`rows`] (what the tables say), [`books`] (postings as rows),
+//! [`action`] (the form of a command), [`record`] (idempotency keys), [`sweep`](mod@sweep) (those that ended), [`rewrap`] (versions of the wrapping key), [`rows`] (what the tables say), [`books`] (postings as rows),
 //! [`exit`] (what must not be written), [`alert`], [`audit`] (as it is shown); then the commands: [`accounts`], [`packages`], [`orders`], [`earnings`], [`settlements`],
 //! [`platform`], [`tokens`]; at last [`slo`] (what is promised, and how it is measured).
 //!
@@ -27,9 +27,11 @@ pub mod packages;
 pub mod platform;
 pub mod policy;
 pub mod record;
+pub mod rewrap;
 pub mod rows;
 pub mod settlements;
 pub mod slo;
+pub mod sweep;
 pub mod tenants;
 pub mod tokens;
 

@@ -1,5 +1,5 @@
 //! What comes due on the supply side by itself: earnings are released, orders and packages end, payouts begin, the
-//! ledger is looked through. Runs on every node: each fact is a command whose state check lets it happen once, so a
+//! ledger is looked through, keys that ended are swept. Runs on every node: each fact is a command whose state check lets it happen once, so a
 //! node that comes second is refused and nothing is counted twice. Not here: what is due (`supply`'s lists).
 
 use std::collections::HashMap;
@@ -15,7 +15,9 @@ use supply::orders::{Cancel, Cause, Close};
 use supply::packages::due::to_pause;
 use supply::packages::{self, Expire, Pause, Restock, SellOut, Turn};
 use supply::platform::{Due, earnings_to_release, orders_to_close, orders_to_time_out};
+use supply::rewrap;
 use supply::settlements::{self, Start, Stuck, Unbalanced, due};
+use supply::sweep::sweep;
 use supply::{Action, Caller, Commanded, Context, House};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -39,7 +41,7 @@ impl Scheduler {
     #[must_use]
     pub fn start(door: Door, house: Arc<House>, every: Duration) -> Self {
         let (stopping, stop) = watch::channel(());
-        let round = Round { door, house, refused: HashMap::new(), ledger_at: None, stop };
+        let round = Round { door, house, refused: HashMap::new(), ledger_at: None, rewrap_at: None, stop };
         Self { stopping, task: tokio::spawn(run(round, every)) }
     }
 
@@ -58,6 +60,7 @@ struct Round {
     /// Facts that were refused, and until when they are left alone.
     refused: HashMap<String, Time>,
     ledger_at: Option<Time>,
+    rewrap_at: Option<Time>,
     stop: watch::Receiver<()>,
 }
 
@@ -109,7 +112,41 @@ impl Round {
         })
         .await?;
         self.each(due::stuck(now, limit), "payout_stuck", now, |due| Stuck { settlement_id: due.id }).await?;
+        self.sweep(now).await;
+        self.rewrap(now).await;
         self.ledger(now).await
+    }
+
+    /// Rows whose data key an earlier version wraps; some of each table, and no more for a while where one is left.
+    async fn rewrap(&mut self, now: Time) {
+        if self.rewrap_at.is_some_and(|at| at > now) || self.stopping() {
+            return;
+        }
+        self.rewrap_at = None;
+        match rewrap::round(&self.door, &self.house, BATCH).await {
+            Ok(round) => {
+                let count = u64::try_from(round.rewrapped).unwrap_or(u64::MAX);
+                metrics::counter!("onceseal_rewrapped_total").increment(count);
+                self.rewrap_at = (round.left > 0).then(|| now.plus(PAUSE));
+            }
+            Err(cause) => {
+                tracing::warn!(%cause, "rewrap_broke_off");
+                self.rewrap_at = Some(now.plus(PAUSE));
+            }
+        }
+    }
+
+    /// Keys that nobody comes back for.
+    async fn sweep(&self, now: Time) {
+        match sweep(&self.door, now, BATCH).await {
+            Ok(swept) => {
+                for (what, count) in [("lapsed", swept.lapsed), ("ended", swept.ended)] {
+                    let count = u64::try_from(count).unwrap_or(u64::MAX);
+                    metrics::counter!("onceseal_idempotency_swept_total", "what" => what).increment(count);
+                }
+            }
+            Err(cause) => tracing::warn!(%cause, "sweep_broke_off"),
+        }
     }
 
     /// Objects of one list: what was refused is still in it, and must not hold back those behind.

@@ -32,6 +32,10 @@ mod platform;
 #[cfg(test)]
 mod provider;
 #[cfg(test)]
+mod rewrapping;
+#[cfg(test)]
 mod settlements;
+#[cfg(test)]
+mod sweeping;
 #[cfg(test)]
 mod tokens;

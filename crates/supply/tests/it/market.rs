@@ -93,7 +93,7 @@ pub(crate) async fn market_of(policy: Policy, providers: Settings) -> Market {
     market
 }
 
-fn material(name: &str, seed: u8) -> Material {
+pub(crate) fn material(name: &str, seed: u8) -> Material {
     let bytes: Vec<u8> = (0..32).map(|n: u8| n.wrapping_mul(37) ^ seed).collect();
     Material::from_bytes(name, &bytes).unwrap()
 }
