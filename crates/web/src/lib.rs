@@ -111,5 +111,7 @@ fn orders() -> Router<Arc<Edge>> {
         .route("/tokens/{name}/revoke", post(operator::revoke))
         .route("/platform-admins", post(market::administrator))
         .route("/platform-tokens", post(market::issue))
+        .route("/wrapping-keys", get(market::wrapping_keys))
+        .route("/wrapping-keys/rewrap", post(market::rewrap))
         .route("/ledger", get(market::ledger))
 }

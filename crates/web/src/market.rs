@@ -28,6 +28,9 @@ type Shared = State<Arc<Edge>>;
 /// Seconds of a token's life: the longest there is, since whoever renews it does it by the supply API.
 const TTL_LONGEST: u64 = 259_200;
 
+/// Rows of each table that one order rewraps: some seconds of work.
+const REWRAPPED: i64 = 200;
+
 pub(crate) async fn administrator(operator: Operator, State(edge): Shared, request: Request) -> Answer {
     let supply = on(&edge)?;
     let request_id = arrival::of(&request);
@@ -93,6 +96,23 @@ pub(crate) async fn ledger(_operator: Operator, State(edge): Shared, uri: Uri) -
         })
         .collect();
     Ok(shown(&json!({ "violations": violations, "totals": totals })))
+}
+
+/// Versions of the key that wraps data keys, and how many rows need each.
+pub(crate) async fn wrapping_keys(_operator: Operator, State(edge): Shared, uri: Uri) -> Answer {
+    let supply = on(&edge)?;
+    nothing_asked(&uri)?;
+    let alias = supply.house.keys.custody.kms().alias();
+    let versions = ::supply::rewrap::versions(supply.door.store(), alias).await?;
+    Ok(shown(&json!({ "alias": alias, "versions": versions })))
+}
+
+/// Rewraps some rows at once, as the scheduler does by and by. Each is audited.
+pub(crate) async fn rewrap(_operator: Operator, State(edge): Shared, uri: Uri) -> Answer {
+    let supply = on(&edge)?;
+    nothing_asked(&uri)?;
+    let round = ::supply::rewrap::round(&supply.door, &supply.house, REWRAPPED).await?;
+    Ok(shown(&json!({ "rewrapped": round.rewrapped, "left": round.left })))
 }
 
 fn on(edge: &Edge) -> Result<&Supply, Problem> {

@@ -159,7 +159,7 @@ pub enum Command {
     Config(config::Config),
     /// Tokens of operators, and of users of the supply API: issue, list, revoke
     Token(token::Token),
-    /// The supply side's first administrator: admin
+    /// The supply side's first administrator, and its wrapping key: admin, keys
     Supply(supply::Supply),
     /// Whether the supply side's money adds up: verify
     Ledger(ledger::Ledger),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use kernel::money::{Currency, Money, Quota, QuotaUnit, Rate};
 use url::Url;
 
-use super::supply::{Issuer, SmsSender, Supply, TIMEZONE};
+use super::supply::{Issuer, KmsKind, SmsSender, Supply, TIMEZONE};
 use super::unit::Span;
 
 const MINUTE: u64 = 60;
@@ -38,6 +38,10 @@ pub fn check(supply: &Supply) -> Result<(), String> {
     assumed_quota(supply)?;
     sms(supply)?;
     issuer(&supply.issuer)?;
+    let kms = &supply.kms;
+    if kms.kind == KmsKind::Vault && (kms.address.is_none() || kms.token.is_none()) {
+        return Err("supply.kms.kind is \"vault\"; set supply.kms.address and supply.kms.token".into());
+    }
     keys(supply)
 }
 
@@ -187,7 +191,7 @@ fn keys(supply: &Supply) -> Result<(), String> {
         return Ok(());
     }
     let wanted = [
-        ("kek", keys.kek.is_empty()),
+        ("kek", keys.kek.is_empty() && supply.kms.kind == KmsKind::Local),
         ("pepper", keys.pepper.is_none()),
         ("idempotency", keys.idempotency.is_none()),
         ("sms", keys.sms.is_empty() && supply.sms.sender != SmsSender::Off),

@@ -51,6 +51,8 @@ pub struct Supply {
     pub idempotency_ttl_hours: u32,
     /// Life of a key of withdraw and cancel.
     pub idempotency_ttl_money_hours: u32,
+    /// How a repeat is answered that can't have the first result.
+    pub idempotency_profile: IdempotencyProfile,
     /// Before a call that stopped is taken over.
     pub idempotency_lease_seconds: u32,
     /// Life of an SMS code.
@@ -75,6 +77,8 @@ pub struct Supply {
     pub scheduler_interval: Span,
     /// Where the keys stand.
     pub keys: Keys,
+    /// Who wraps data keys.
+    pub kms: Kms,
     /// Who issues tokens.
     pub issuer: Issuer,
     /// Who sends codes.
@@ -102,6 +106,7 @@ impl Default for Supply {
             order_pay_minutes: 15,
             idempotency_ttl_hours: 24,
             idempotency_ttl_money_hours: 72,
+            idempotency_profile: IdempotencyProfile::Spec,
             idempotency_lease_seconds: 30,
             sms_ttl_seconds: 300,
             batch_max_items: 200,
@@ -114,11 +119,22 @@ impl Default for Supply {
             timezone: TIMEZONE.into(),
             scheduler_interval: Span::seconds(5),
             keys: Keys::default(),
+            kms: Kms::default(),
             issuer: Issuer::default(),
             sms: Sms::default(),
             providers: Providers::default(),
         }
     }
+}
+
+/// How a repeat is answered that can't have the first result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum IdempotencyProfile {
+    /// As XR-001 says: 202 while the first runs, 409 for another payload.
+    Spec,
+    /// As draft-ietf-httpapi-idempotency-key-header says: 409 and 422, with problem+json.
+    Draft,
 }
 
 /// `[supply.keys]`: all of them, or none; then they are files in the keys' folder, made at the first start.
@@ -153,6 +169,50 @@ impl Keys {
             && self.sms.is_empty()
             && self.former_idempotency.is_empty()
     }
+}
+
+/// `[supply.kms]`: the service that wraps the keys of single secrets.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Kms {
+    /// Which one.
+    pub kind: KmsKind,
+    /// Address of Vault: `https://vault.example:8200`.
+    pub address: Option<String>,
+    /// Where its transit engine is mounted.
+    pub mount: String,
+    /// Name of the key there.
+    pub key: String,
+    /// An enterprise namespace.
+    pub namespace: Option<String>,
+    /// Its token.
+    pub token: Option<SecretRef>,
+    /// PEM file of the authorities that its certificate is checked by, beside the public ones.
+    pub authorities: Option<PathBuf>,
+}
+
+impl Default for Kms {
+    fn default() -> Self {
+        Self {
+            kind: KmsKind::Local,
+            address: None,
+            mount: "transit".into(),
+            key: "onceseal".into(),
+            namespace: None,
+            token: None,
+            authorities: None,
+        }
+    }
+}
+
+/// Who wraps data keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KmsKind {
+    /// The server, by `supply.keys.kek`.
+    Local,
+    /// The transit engine of HashiCorp Vault.
+    Vault,
 }
 
 /// `[supply.issuer]`: the built-in one, or one outside where `jwks_url` is set.

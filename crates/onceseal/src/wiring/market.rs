@@ -6,21 +6,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use auth::{Callers, Issuer, KeyRing, Statuses, Verifier};
+use custody::kms::Vault;
 use custody::provider::{Addresses, Settings, policy::Policy as Verdicts};
 use custody::sms::SmsCodes;
 use custody::{Custody, Fingerprints, LocalKeyring, Material};
 use door::Door;
 use guard::{Guard, Scanner, TOKEN_EXCEPTIONS};
 use kernel::Clock;
-use onceseal_http::{Fingerprints as Hashes, Protocol};
+use onceseal_http::{Fingerprints as Hashes, Profile, Protocol};
+use secrecy::SecretString;
 use store::Query;
+use supply::rewrap;
 use supply::tokens::TokenRows;
 use supply::{House, Keys, Route};
 use web::supply::{Rate, Rates, Supply};
 
 use super::keys_folder;
 use super::secrets::{self, Secrets};
-use crate::config::supply::SmsSender;
+use crate::config::secret::Layout;
+use crate::config::supply::{IdempotencyProfile, Kms, KmsKind, SmsSender};
 use crate::config::{Config, files, policy};
 use crate::random::OsRandom;
 
@@ -46,6 +50,9 @@ pub fn check(config: &Config) -> Result<(), String> {
     if config.supply.enabled && !keys.are_local() {
         Secrets::named(keys)?;
     }
+    if config.supply.enabled && config.supply.kms.kind == KmsKind::Vault {
+        vault(&config.supply.kms)?;
+    }
     super::sms::sender(config).map(drop)
 }
 
@@ -66,6 +73,7 @@ pub async fn open(
     let random = door.random();
     let policy = policy::policy(set)?;
     let keys = keys(config, &secrets, clock)?;
+    agree(door, &secrets, &keys).await?;
     let scanner = Scanner::standard().map_err(|cause| format!("the guard's patterns: {cause}"))?;
     let guard = Arc::new(Guard::new(scanner, TOKEN_EXCEPTIONS.to_vec(), &secrets.guard()));
     let house = House {
@@ -82,12 +90,17 @@ pub async fn open(
     let (current, former) = secrets.idempotency();
     let hashes =
         Hashes::new(&current, &former).map_err(|cause| format!("supply.keys.idempotency: {cause}"))?;
+    let mut protocol = Protocol::new(hashes, random);
+    protocol.answers.profile = match set.idempotency_profile {
+        IdempotencyProfile::Spec => Profile::Seed,
+        IdempotencyProfile::Draft => Profile::Draft,
+    };
     Ok(Some(Arc::new(Supply {
         door: door.clone(),
         house: Arc::new(house),
         callers: Callers::new(verifier, statuses),
         issuer,
-        protocol: Arc::new(Protocol::new(hashes, random)),
+        protocol: Arc::new(protocol),
         guard,
         rates: Rates::new(Rate(set.calls_per_minute), Rate(set.verify_per_minute)),
         tally: Arc::default(),
@@ -131,9 +144,6 @@ async fn held(config: &Config, door: &Door) -> Result<Secrets, String> {
 
 fn keys(config: &Config, secrets: &Secrets, clock: &Arc<dyn Clock>) -> Result<Keys, String> {
     let set = &config.supply;
-    let current = secrets.kek.iter().map(|(version, _)| *version).max().unwrap_or_default();
-    let ring = LocalKeyring::new(ALIAS, current, secrets.kek.clone(), Arc::new(OsRandom));
-    let ring = ring.map_err(|cause| format!("supply.keys.kek: {cause}"))?;
     let fingerprints = Fingerprints::new(&secrets.pepper, secrets.former_pepper.as_ref());
     let sms = (set.sms.sender != SmsSender::Off).then(|| codes(&secrets.sms)).transpose()?;
     let places = &set.providers;
@@ -150,11 +160,73 @@ fn keys(config: &Config, secrets: &Secrets, clock: &Arc<dyn Clock>) -> Result<Ke
     let verdicts = Verdicts::standard(policy::assumed_quota(set)?);
     let verifier = custody::Verifier::new(asked, verdicts, Arc::clone(clock), Arc::new(OsRandom));
     Ok(Keys {
-        custody: Custody::new(Arc::new(ring), Arc::new(OsRandom)),
+        custody: custody(config, secrets)?,
         fingerprints: Arc::new(fingerprints.map_err(|cause| format!("supply.keys.pepper: {cause}"))?),
         sms: sms.map(Arc::new),
         verifier: Arc::new(verifier.map_err(|cause| format!("supply.providers: {cause}"))?),
     })
+}
+
+/// Who wraps data keys. Local keys beside a service open what was sealed before it was there.
+fn custody(config: &Config, secrets: &Secrets) -> Result<Custody, String> {
+    let current = secrets.kek.iter().map(|(version, _)| *version).max();
+    let ring =
+        current.map(|current| LocalKeyring::new(ALIAS, current, secrets.kek.clone(), Arc::new(OsRandom)));
+    let ring = ring.transpose().map_err(|cause| format!("supply.keys.kek: {cause}"))?.map(Arc::new);
+    match (config.supply.kms.kind, ring) {
+        (KmsKind::Local, None) => Err("supply.keys.kek is not set".into()),
+        (KmsKind::Local, Some(ring)) => Ok(Custody::new(ring, Arc::new(OsRandom))),
+        (KmsKind::Vault, ring) => {
+            let custody = Custody::new(Arc::new(vault(&config.supply.kms)?), Arc::new(OsRandom));
+            Ok(match ring {
+                Some(ring) => custody.with_earlier(ring),
+                None => custody,
+            })
+        }
+    }
+}
+
+fn vault(set: &Kms) -> Result<Vault, String> {
+    let missing = || "supply.kms.kind is \"vault\"; set supply.kms.address and supply.kms.token".to_owned();
+    let (address, token) = set.address.as_ref().zip(set.token.as_ref()).ok_or_else(missing)?;
+    let token = token.read(Layout::Line).map_err(|cause| format!("supply.kms.token: {cause}"))?;
+    let token = SecretString::from(token.expose().to_owned());
+    let mut settings = custody::kms::vault::Settings::new(address, &set.key, token);
+    settings.mount.clone_from(&set.mount);
+    settings.namespace.clone_from(&set.namespace);
+    if let Some(path) = &set.authorities {
+        let pem = files::authorities(path).map_err(|cause| format!("supply.kms.{cause}"))?;
+        let text = String::from_utf8(pem).map_err(|_| "supply.kms.authorities is no PEM file".to_owned())?;
+        settings.authority = Some(text);
+    }
+    Vault::new(settings, Arc::new(OsRandom)).map_err(|cause| format!("supply.kms: {cause}"))
+}
+
+/// Registry and local keys tell the same: no version that is needed is missing, and the newest is registered as the
+/// one that wraps. A service tells of its versions by itself, when the scheduler first asks.
+async fn agree(door: &Door, secrets: &Secrets, keys: &Keys) -> Result<(), String> {
+    let held: Vec<i64> = secrets.kek.iter().map(|(version, _)| i64::from(*version)).collect();
+    let known = rewrap::versions(door.store(), ALIAS).await.map_err(|cause| cause.to_string())?;
+    let local = keys.custody.kms().alias() == ALIAS;
+    let needed = |one: &&rewrap::Version| {
+        !held.contains(&one.version) && (one.rows > 0 || (local && one.status != "retired"))
+    };
+    if let Some(lost) = known.iter().find(needed) {
+        return Err(format!(
+            "supply.keys.kek: version {} is {} in the registry and wraps {} rows, but it is not among the keys; put keys/{}/kek-{} back from the backup of the keys, or name it in [supply.keys.kek]",
+            lost.version,
+            lost.status,
+            lost.rows,
+            secrets::FOLDER,
+            lost.version
+        ));
+    }
+    match held.iter().max().filter(|_| local) {
+        Some(current) => {
+            rewrap::register(door, ALIAS, &held, *current).await.map_err(|cause| cause.to_string())
+        }
+        None => Ok(()),
+    }
 }
 
 fn codes(versions: &[(u32, Material)]) -> Result<SmsCodes, String> {

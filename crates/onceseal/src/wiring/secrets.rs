@@ -134,22 +134,44 @@ impl Secrets {
 /// # Errors
 /// The folder can't be written.
 pub fn make(folder: &Path, random: &dyn Random) -> Result<Vec<&'static str>, String> {
-    let fail =
-        |cause: std::io::Error| format!("the folder of the supply side's keys can't be written: {cause}");
+    let fail = |cause: std::io::Error| unwritable(&cause);
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(fail)?;
     let mut made = Vec::new();
     for name in FIRST.into_iter().filter(|name| !folder.join(name).exists()) {
-        let mut bytes = Zeroizing::new([0; BYTES]);
-        random.fill(&mut *bytes);
-        let text = Zeroizing::new(hex::encode(bytes.as_slice()) + "\n");
-        // Written aside and then named, so that a crash leaves no short key.
-        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(fail)?;
-        file.write_all(text.as_bytes()).and_then(|()| file.as_file().sync_all()).map_err(fail)?;
-        file.persist_noclobber(folder.join(name)).map_err(|refused| fail(refused.error))?;
+        written(folder, name, random)?;
         made.push(name);
     }
     std::fs::File::open(folder).and_then(|folder| folder.sync_all()).map_err(fail)?;
     Ok(made)
+}
+
+/// Makes the next version of the key that wraps data keys; gives the name of its file.
+///
+/// # Errors
+/// There is none yet, or the folder can't be written.
+pub fn make_kek(folder: &Path, random: &dyn Random) -> Result<String, String> {
+    let last = numbered(folder, "kek-").into_keys().next_back();
+    let last = last.ok_or("there is no file kek-1 yet; make the keys with `onceseal init --supply`")?;
+    let name = format!("kek-{}", last.saturating_add(1));
+    written(folder, &name, random)?;
+    std::fs::File::open(folder).and_then(|folder| folder.sync_all()).map_err(|cause| unwritable(&cause))?;
+    Ok(name)
+}
+
+fn unwritable(cause: &std::io::Error) -> String {
+    format!("the folder of the supply side's keys can't be written: {cause}")
+}
+
+/// A key file of fresh random bytes. Written aside and then named, so that a crash leaves no short key.
+fn written(folder: &Path, name: &str, random: &dyn Random) -> Result<(), String> {
+    let fail = |cause: std::io::Error| unwritable(&cause);
+    let mut bytes = Zeroizing::new([0; BYTES]);
+    random.fill(&mut *bytes);
+    let text = Zeroizing::new(hex::encode(bytes.as_slice()) + "\n");
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(fail)?;
+    file.write_all(text.as_bytes()).and_then(|()| file.as_file().sync_all()).map_err(fail)?;
+    file.persist_noclobber(folder.join(name)).map_err(|refused| fail(refused.error))?;
+    Ok(())
 }
 
 /// The first file of a new installation that is not there.
@@ -227,6 +249,9 @@ mod tests {
         assert_eq!((make(&folder, &OsRandom).unwrap().len(), missing(&folder)), (0, None));
         let secrets = Secrets::local(&folder).unwrap();
         assert_eq!((secrets.kek.len(), secrets.sms.len()), (1, 1));
+        assert_eq!(make_kek(&folder, &OsRandom).unwrap(), "kek-2");
+        let versions = Secrets::local(&folder).unwrap().kek.into_iter().map(|(version, _)| version);
+        assert_eq!(versions.collect::<Vec<_>>(), [1, 2]);
         for name in FIRST {
             assert_eq!(std::fs::metadata(folder.join(name)).unwrap().mode() & 0o777, 0o600, "{name}");
         }

@@ -216,3 +216,70 @@ fn the_schema_of_the_supply_side_comes_with_it_and_stays_when_it_is_off() {
     let off = home.command(&["serve", "--listen", "127.0.0.1:0", "--set", "supply.enabled=false"]);
     assert_eq!(home.serve_with(off).stop(), 0);
 }
+
+#[test]
+fn a_new_version_of_the_wrapping_key_takes_over_at_the_next_start() {
+    let home = home();
+    let quiet = ["serve", "--listen", "127.0.0.1:0", "--set", "supply.scheduler_interval=10m"];
+    let server = home.serve_with(home.command(&quiet));
+    let supplier = json!({ "code": "one", "name": "One", "supplier_type": "individual", "operator": "ann",
+        "phone": "+8613800000000" });
+    done(&server, ("POST", "/api/v1/platform/suppliers"), (&admin(&home), "1"), &supplier);
+    let versions = |home: &Home| {
+        let list = home.json(&["supply", "keys", "list"]);
+        let shown =
+            |one: &Json| format!("{} {} {} {}", one["version"], one["status"], one["rows"], one["removable"]);
+        let shown = list["versions"].as_array().unwrap().iter().map(shown).collect::<Vec<_>>();
+        shown.join(", ").replace('"', "")
+    };
+    assert_eq!(versions(&home), "1 active 1 false");
+    assert_eq!(home.json(&["supply", "keys", "rotate"])["made"], "keys/supply/kek-2");
+    assert_eq!(versions(&home), "1 active 1 false", "the server goes on with the one before");
+    server.stop();
+    let server = home.serve_with(home.command(&quiet));
+    assert_eq!(versions(&home), "1 retired 1 false, 2 active 0 false");
+    assert_eq!(home.json(&["supply", "keys", "rewrap"]), json!({ "rewrapped": 1, "left": 0 }));
+    assert_eq!(versions(&home), "1 retired 0 true, 2 active 1 false");
+    server.stop();
+    home.json(&["keys", "backup", "kept"]);
+    // What is not needed may go; what rows need may not.
+    std::fs::remove_file(home.path("data/keys/supply/kek-1")).unwrap();
+    assert_eq!(home.serve_with(home.command(&quiet)).stop(), 0);
+    std::fs::remove_file(home.path("data/keys/supply/kek-2")).unwrap();
+    std::fs::copy(home.path("kept/supply/kek-1"), home.path("data/keys/supply/kek-1")).unwrap();
+    let ran = home.run(&quiet);
+    assert!(ran.code() == 1 && ran.error().contains("keys/supply/kek-2"), "{}", ran.all());
+}
+
+#[test]
+fn a_vault_without_its_token_stops_the_start_and_one_out_of_reach_does_not() {
+    let home = home();
+    let vault = [
+        "supply.kms.kind=vault",
+        "supply.kms.address=http://127.0.0.1:9",
+        "supply.kms.token={env=\"VAULT\"}",
+    ];
+    let serve = |settings: &[&str]| {
+        let sets: Vec<&str> = settings.iter().flat_map(|setting| ["--set", *setting]).collect();
+        home.command(&[&["serve", "--listen", "127.0.0.1:0"], &sets[..]].concat())
+    };
+    let told = home.run(&["serve", "--set", vault[0]]);
+    assert!(told.code() == 2 && told.error().contains("supply.kms.token"), "{}", told.all());
+    let sets: Vec<&str> = vault.iter().flat_map(|setting| ["--set", *setting]).collect();
+    let told = home.run(&[&["serve", "--listen", "127.0.0.1:0"], &sets[..]].concat());
+    assert!(
+        told.code() != 0 && told.error().contains("supply.kms.token: the variable VAULT"),
+        "{}",
+        told.all()
+    );
+    let admin = admin(&home);
+    let mut command = serve(&vault);
+    command.env("VAULT", "hvs.0123456789abcdef");
+    let server = home.serve_with(command);
+    let supplier = json!({ "code": "one", "name": "One", "supplier_type": "individual", "operator": "ann",
+        "phone": "+8613800000000" });
+    let (status, answer) =
+        call(&server, ("POST", "/api/v1/platform/suppliers"), (&admin, "1"), &supplier.to_string());
+    assert_eq!((status, &answer["error"]["code"]), (503, &json!("SUP_COM_5031")), "{answer}");
+    assert_eq!(server.stop(), 0);
+}

@@ -213,7 +213,7 @@ async fn leave(supply: &Supply, (gate, route): (Gate, &str), who: &Who, response
     }
     if gate.is_critical() && parts.status.is_client_error() && !submitted {
         let code = serde_json::from_slice::<Json>(&bytes).ok();
-        let code = code.as_ref().and_then(|body| body.pointer("/error/code")?.as_str());
+        let code = code.as_ref().and_then(|body| body.pointer("/error/code").or(body.get("code"))?.as_str());
         let kept = act::audited(supply, who, "supply.write.refused", code.unwrap_or("SUP_COM_4000")).await;
         if let Err(later) = kept {
             return *later;

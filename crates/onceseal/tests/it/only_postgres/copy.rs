@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 use testkit::postgres;
 
 use super::moving::Moving;
-use crate::home::Ran;
+use crate::home::{Ran, Running};
+use crate::supply::done;
 
 fn report(ran: &Ran) -> Json {
     assert_eq!(ran.code(), 0, "{}", ran.all());
@@ -193,4 +194,42 @@ fn page(url: &str) -> String {
     let request = format!("GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
     std::io::Write::write_all(&mut stream, request.as_bytes()).unwrap();
     std::io::read_to_string(stream).unwrap()
+}
+
+#[test]
+fn the_supply_side_moves_along_with_its_money_and_goes_on() {
+    let moving = Moving::new();
+    moving.home.configure("[supply]\nenabled = true\nscheduler_interval = \"10m\"");
+    assert_eq!(moving.run(&["init", "--supply"]).code(), 0);
+    let server = moving.serve();
+    let admin = moving.run(&["supply", "admin", "ann"]).out().trim().to_owned();
+    let made = |server: &Running, n: i64, code: &str| {
+        let supplier = json!({ "code": code, "name": code, "supplier_type": "company", "operator": "ann",
+            "phone": format!("+86138000000{n:02}") });
+        done(server, ("POST", "/api/v1/platform/suppliers"), (&admin, &n.to_string()), &supplier)
+    };
+    let buyer = json!({ "code": "buyer", "name": "buyer" });
+    let first = made(&server, 1, "one");
+    let buyer = done(&server, ("POST", "/api/v1/platform/buyers"), (&admin, "2"), &buyer);
+    let topup = format!("/api/v1/platform/buyers/{}/topups", buyer["buyer_id"]);
+    done(&server, ("POST", &topup), (&admin, "3"), &json!({ "amount": "100.00" }));
+    let floor = json!({ "provider": "openai", "model": "gpt-x", "floor_input": 8, "floor_output": 32 });
+    done(&server, ("PUT", "/api/v1/platform/price-protection"), (&admin, "4"), &floor);
+    let report = report(&moving.copied(&[]));
+    let tables = report["tables"].as_array().unwrap();
+    assert!(tables.iter().all(|table| table["agrees"] == true), "{report}");
+    server.stop();
+    let home = &moving.home;
+    assert_eq!(home.json(&["ledger", "verify"]), json!({ "violations": [] }));
+    let server = home.serve();
+    // A repeat finds its result, the next write a number of its own.
+    assert_eq!(made(&server, 1, "one"), first);
+    let next = made(&server, 5, "two");
+    for id in ["tenant_id", "user_id", "operator_id", "supplier_id"] {
+        assert!(next[id].as_i64() > first[id].as_i64() || first[id].is_null(), "{id}: {next} {first}");
+    }
+    done(&server, ("POST", &topup), (&admin, "6"), &json!({ "amount": "1.00" }));
+    assert_eq!(home.json(&["ledger", "verify"]), json!({ "violations": [] }));
+    assert_eq!(home.json(&["supply", "keys", "list"])["versions"][0]["rows"], 2);
+    server.stop();
 }

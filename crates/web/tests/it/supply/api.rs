@@ -17,7 +17,7 @@ use guard::{Guard, Scanner, TOKEN_EXCEPTIONS};
 use http_body_util::BodyExt as _;
 use kernel::Clock as _;
 use kernel::money::{Currency, Quota, QuotaUnit};
-use onceseal_http::{Fingerprints as Hashes, Protocol};
+use onceseal_http::{Fingerprints as Hashes, Profile, Protocol};
 use secrecy::SecretSlice;
 use serde_json::Value as Json;
 use store::{Query, Store, Write, values};
@@ -93,6 +93,10 @@ impl Api {
     }
 
     pub(crate) async fn with(policy: Policy) -> Self {
+        Self::in_profile(policy, Profile::Seed).await
+    }
+
+    pub(crate) async fn in_profile(policy: Policy, profile: Profile) -> Self {
         let random = Arc::new(CountingRandom::default());
         let key = IssuerKey::random(&*random).expect("a key");
         let issuer =
@@ -104,7 +108,10 @@ impl Api {
         let house = House::changed(Certification::default(), |state| {
             let door = state.visa.door().clone();
             kept = Some(door.clone());
-            let supply = supply(door, (numbers, at), held, Arc::clone(&state.clock));
+            let mut supply = supply(door, (numbers, at), held, Arc::clone(&state.clock));
+            if let Some(protocol) = Arc::get_mut(&mut supply.protocol) {
+                protocol.answers.profile = profile;
+            }
             market = Some(Arc::clone(&supply.house));
             guard = Some(Arc::clone(&supply.guard));
             web::State { supply: Some(Arc::new(supply)), ..state }

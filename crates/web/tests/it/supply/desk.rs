@@ -6,6 +6,7 @@ use axum::http::Method;
 use kernel::money::{Currency, Money};
 use ledger::ids::Supplier;
 use ledger::posting::Beneficiary;
+use onceseal_http::Profile;
 use serde_json::{Value as Json, json};
 use supply::Policy;
 use supply::earnings::Compensate;
@@ -66,6 +67,10 @@ pub(crate) fn is(status: u16, code: &str) -> (u16, String) {
 
 impl Desk {
     pub(crate) async fn new() -> Self {
+        Self::in_profile(Profile::Seed).await
+    }
+
+    pub(crate) async fn in_profile(profile: Profile) -> Self {
         let policy = Policy {
             withdraw_enabled: true,
             earnings_hold: Duration::ZERO,
@@ -75,7 +80,7 @@ impl Desk {
             sms_per_day: 1000,
             ..Policy::default()
         };
-        let api = Api::with(policy).await;
+        let api = Api::in_profile(policy, profile).await;
         let body = json!({ "code": "one", "name": "one", "supplier_type": "company", "operator": "first",
             "phone": "+8613800000000" });
         let made = api.admin("/api/v1/platform/suppliers", &body.to_string()).await;

@@ -1,7 +1,10 @@
 //! Failure injections FI-001 to FI-006 (section 20), over HTTP, with real faults in the database.
 
 use axum::http::Method;
+use onceseal_http::Profile;
 use serde_json::{Value as Json, json};
+
+use crate::house::Got;
 
 use super::desk::{ACCOUNTS, BATCH, Desk, WITHDRAW, asks, cancelling, code, is, mount, moving, prices};
 
@@ -140,6 +143,42 @@ async fn fi_002_another_payload_is_refused_after_success_and_after_failure() {
         assert_eq!(repeat.json()["idempotent_replay"], true);
     }
     desk.sound().await;
+}
+
+#[tokio::test]
+async fn the_draft_s_profile_answers_with_its_own_statuses_and_problems() {
+    let desk = Desk::in_profile(Profile::Draft).await;
+    let (key, provider) = (desk.api.key(), desk.api.provider.clone());
+    let told = |got: &Got| {
+        let problem = got.header("content-type") == "application/problem+json";
+        (got.status, got.json()["code"].as_str().unwrap_or_default().to_owned(), problem)
+    };
+    let problem = |status: u16, code: &str| (status, code.to_owned(), true);
+    let held = provider.write().await;
+    let body = mount("a");
+    let meanwhile = async {
+        let processing = "select count(*) from supply_idempotency_record where status = 'processing'";
+        while desk.api.count(processing).await == 0 {
+            tokio::task::yield_now().await;
+        }
+        let twin = desk.post(ACCOUNTS, &key, &mount("a")).await;
+        let other = desk.post(ACCOUNTS, &key, &mount("b")).await;
+        drop(held);
+        [told(&twin), told(&other)]
+    };
+    let (first, repeats) = tokio::join!(desk.post(ACCOUNTS, &key, &body), meanwhile);
+    let expected = [problem(409, "IDEMPOTENCY_IN_PROGRESS"), problem(422, "IDEMPOTENCY_PAYLOAD_MISMATCH")];
+    assert_eq!((first.status, repeats), (201, expected));
+    let replay = desk.post(ACCOUNTS, &key, &mount("a")).await;
+    assert_eq!((replay.status, &replay.json()["idempotent_replay"]), (201, &json!(true)));
+    assert_eq!(
+        told(&desk.post(ACCOUNTS, "short", &mount("c")).await),
+        problem(400, "IDEMPOTENCY_KEY_INVALID")
+    );
+    assert_eq!(desk.audited("supply.write.refused", "IDEMPOTENCY_KEY_INVALID").await, 1);
+    let account = first.json()["data"]["account_id"].as_i64().expect("an id");
+    let refused = desk.ask(&moving(account + 1000, "publish"), "").await;
+    assert_eq!(told(&refused), problem(404, "SUP_PKG_4041"), "{}", refused.text());
 }
 
 #[tokio::test]
