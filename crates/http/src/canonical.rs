@@ -61,6 +61,9 @@ pub enum Unreadable {
         /// Column in bytes, from 1.
         column: usize,
     },
+    /// The character U+0000, which some stores can't keep in a text.
+    #[error("a string of the body has the character U+0000; leave it out")]
+    NullCharacter,
     /// A text that is no text: half of a surrogate pair.
     #[error("a string of the body has an escape that stands for no character; send the character")]
     NoCharacter,
@@ -87,6 +90,7 @@ impl Unreadable {
             Self::NotUtf8 { .. } => "not_utf8",
             Self::ByteOrderMark => "byte_order_mark",
             Self::Syntax { .. } | Self::NoCharacter => "not_json",
+            Self::NullCharacter => "null_character",
             Self::DuplicateName => "duplicate_name",
             Self::TooDeep { .. } => "too_deep",
             Self::Number(Unfit::Exponent) => "exponent",
@@ -231,7 +235,10 @@ fn node(text: &str, depth: usize, bounds: &Bounds) -> Result<Node, Unreadable> {
             let nodes = list.into_iter().map(|raw| node(raw.get(), depth + 1, bounds));
             Ok(Node::List(nodes.collect::<Result<_, _>>()?))
         }
-        b'"' => Ok(Node::Text(serde_json::from_str(text).map_err(broken)?)),
+        b'"' => {
+            let text: String = serde_json::from_str(text).map_err(broken)?;
+            if text.contains('\0') { Err(Unreadable::NullCharacter) } else { Ok(Node::Text(text)) }
+        }
         b't' => Ok(Node::Flag(true)),
         b'f' => Ok(Node::Flag(false)),
         b'n' => Ok(Node::Null),

@@ -22,7 +22,7 @@ const UNKNOWN: &str = "unknown";
 pub struct Fault {
     /// Where it stands: `items[3].package_id`; empty for the body itself.
     pub field: String,
-    /// `required`, `unknown`, a kind (`string`), `length 1..100`, `range 1..365`, `one_of a, b`, `decimals 2`.
+    /// `required`, `unknown`, a kind (`string`), `characters`, `length 1..100`, `range 1..365`, `one_of a, b`, `decimals 2`.
     pub rule: String,
 }
 
@@ -146,6 +146,15 @@ impl<'a> Fields<'a> {
             return Some(text);
         }
         self.fault(name, format!("length {}..{}", length.start(), length.end()))
+    }
+
+    /// A string of so many characters on one line: without control characters, without a blank at either end.
+    pub fn line(&mut self, name: &'static str, length: RangeInclusive<usize>) -> Option<&'a str> {
+        let text = self.text(name, length)?;
+        if text.trim() == text && !text.chars().any(char::is_control) {
+            return Some(text);
+        }
+        self.fault(name, "characters")
     }
 
     /// A string that nobody may see.

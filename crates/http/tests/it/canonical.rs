@@ -61,6 +61,7 @@ fn what_is_not_one_plain_json_value_is_refused() {
         ("\"a\tb\"", "not_json"),
         (r#""\ud800""#, "not_json"),
         (r#"{"\udc00":1}"#, "not_json"),
+        (r#"{"a":["b\u0000"]}"#, "null_character"),
         ("\u{feff}{}", "byte_order_mark"),
         (r#"{"a":1,"a":1}"#, "duplicate_name"),
         (r#"{"a":1,"\u0061":1}"#, "duplicate_name"),

@@ -54,6 +54,22 @@ fn every_fault_is_told_with_its_rule() {
     }
 }
 
+#[test]
+fn a_line_has_no_control_character_and_no_blank_at_either_end() {
+    let line = |text: &str| {
+        let node = read(serde_json::json!({ "a": text }).to_string().as_bytes(), &Bounds::default()).unwrap();
+        let read = Fields::read(&node, |fields| fields.line("a", 1..=5).map(str::to_owned));
+        read.map_err(|faults| faults.iter().map(|fault| fault.rule.clone()).collect::<String>())
+    };
+    for text in ["a", "a b", "备用 号", "é\u{3000}é"] {
+        assert_eq!(line(text).as_deref(), Ok(text));
+    }
+    for text in [" a", "a ", " ", "a\nb", "\u{7f}a", "a\u{85}b", "a\u{3000}", "\u{a0}"] {
+        assert_eq!(line(text), Err("characters".into()), "{text:?}");
+    }
+    assert_eq!((line(""), line("sixsix")), (Err("length 1..5".into()), Err("length 1..5".into())));
+}
+
 /// Section 4, rule 2.
 #[test]
 fn a_decimal_has_no_sign_no_exponent_and_no_leading_zero() {
