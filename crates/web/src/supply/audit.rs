@@ -8,14 +8,13 @@ use axum::Router;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
 use axum::routing::get;
-use kernel::Time;
 use serde_json::{Map, json};
 use supply::Code;
 use supply::slo::{Metric, Period};
 
 use super::accounts::unavailable;
 use super::enter::{Gate, Who};
-use super::read::{Params, missing, pagination};
+use super::read::{Params, missing, pagination, rfc3339};
 use super::{Shared, envelope, rate};
 
 /// What is looked at where nothing is said, and at most.
@@ -66,7 +65,7 @@ async fn metric(
 ) -> Response {
     let Some(metric) = Metric::of(&slug) else { return missing(who.request_id(), Code::ComMissing) };
     let mut params = Params::of(query);
-    let instant = |text: &str| Time::parse_rfc3339(text).ok().filter(|time| time.micros() >= 0);
+    let instant = |text: &str| rfc3339(text).filter(|time| time.micros() >= 0);
     let (start, end) = (params.read("start", instant), params.read("end", instant));
     if let Err(refused) = params.close(who.request_id()) {
         return *refused;

@@ -14,12 +14,13 @@ use axum::response::Response;
 use axum::routing::MethodRouter;
 use guard::Verdict;
 use onceseal_http::headers::{self, Asked, IdempotencyKey};
+use percent_encoding::percent_decode_str;
 use serde_json::Value as Json;
 use supply::{Caller, Capacity, Object};
 
 use super::act::{self, Submitted};
 use super::count::Trail;
-use super::envelope::{self, Fixed, KEY_INVALID, TOO_MANY, WITHHELD};
+use super::envelope::{self, Fixed, KEY_INVALID, ROUTE_UNKNOWN, TOO_MANY, WITHHELD};
 use super::rate::Kind;
 use super::{Shared, Supply};
 use crate::arrival::Arrived;
@@ -129,6 +130,9 @@ async fn enter(State((supply, gate)): State<(Shared, Gate)>, request: Request, n
     };
     if let Some(refused) = refused(&supply, gate, &who).await {
         return refused;
+    }
+    if percent_decode_str(parts.uri.path()).decode_utf8().is_err() {
+        return envelope::plain(who.request_id(), ROUTE_UNKNOWN);
     }
     if unfit {
         let kept = act::audited(&supply, &who, "supply.write.refused", KEY_INVALID.name).await;

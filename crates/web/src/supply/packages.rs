@@ -6,6 +6,7 @@ use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
 use custody::Provider;
+use onceseal_http::number::Number;
 use onceseal_http::{Call, Fields as Body, Node};
 use supply::Code;
 use supply::packages::{
@@ -46,15 +47,28 @@ pub(super) fn text<'a>(fields: &mut Body<'a>, name: &'static str) -> Option<Opti
     })
 }
 
+/// The plain digits of a number; `None` where nothing stands.
+fn whole<'a>(fields: &mut Body<'a>, name: &'static str) -> Option<Option<&'a str>> {
+    fields.optional(name, |fields, name| fields.number(name).map(Number::plain))
+}
+
+/// A string; `None` where nothing stands.
+fn word<'a>(fields: &mut Body<'a>, name: &'static str) -> Option<Option<&'a str>> {
+    fields.optional(name, |fields, name| match fields.node(name)? {
+        Node::Text(text) => Some(text.as_str()),
+        _ => fields.fault(name, "string"),
+    })
+}
+
 /// A draft's fields, or the answer that names what is wrong.
 fn draft(call: &Call) -> Result<Fields, Box<Response>> {
     let texts = call.fields(|fields| {
-        let mut of = |name| text(fields, name);
-        let account = of("supply_account_id");
-        let (model, total, unit) = (of("model"), of("total_quota"), of("quota_unit"));
-        let (input, output) = (of("price_per_1m_input"), of("price_per_1m_output"));
-        let (days, concurrent) = (of("valid_days"), of("max_concurrent"));
-        let (rpm, least) = (of("rate_limit_rpm"), of("min_purchase"));
+        let account = whole(fields, "supply_account_id");
+        let (model, unit) = (word(fields, "model"), word(fields, "quota_unit"));
+        let (days, concurrent) = (whole(fields, "valid_days"), whole(fields, "max_concurrent"));
+        let rpm = whole(fields, "rate_limit_rpm");
+        let (total, least) = (text(fields, "total_quota"), text(fields, "min_purchase"));
+        let (input, output) = (text(fields, "price_per_1m_input"), text(fields, "price_per_1m_output"));
         Some(Texts {
             supply_account_id: account?,
             model: model?,
@@ -107,8 +121,10 @@ async fn batch(State(supply): State<Shared>, who: Who, call: Call) -> Response {
         fields.each("items", 1..=most, |item| {
             let package = item.whole("package_id", 1..=i64::MAX);
             let (input, output) = (text(item, "price_per_1m_input"), text(item, "price_per_1m_output"));
-            // A price that is missing is malformed, as one that is no number.
-            Some(Item::parse(package?, input?.unwrap_or_default(), output?.unwrap_or_default()))
+            // One that is no price fails its item; one that is not there, the request.
+            let input = input?.or_else(|| item.fault("price_per_1m_input", "required"));
+            let output = output?.or_else(|| item.fault("price_per_1m_output", "required"));
+            Some(Item::parse(package?, input?, output?))
         })
     });
     let items = match items {

@@ -9,8 +9,8 @@ use axum::routing::{post, put};
 use custody::sms::Phone;
 use custody::{Place, Subject};
 use hmac::{Hmac, KeyInit as _, Mac as _};
+use kernel::Digest;
 use kernel::money::{Money, Quota, QuotaUnit, Tokens};
-use kernel::{Digest, Time};
 use onceseal_http::{Call, Fields};
 use secrecy::ExposeSecret as _;
 use sha2::Sha256;
@@ -26,7 +26,7 @@ use super::accounts::unavailable;
 use super::act::{Kept, submit, unfit};
 use super::enter::{Gate, Who};
 use super::packages::text;
-use super::read::{id, missing};
+use super::read::{id, instant, missing};
 use super::{Shared, envelope};
 
 /// Longest name and reason.
@@ -76,7 +76,7 @@ async fn act<A: Action>(supply: &Shared, call: &Call, (who, owned): (&Who, Owned
 
 async fn disable(State(supply): State<Shared>, Path(path): Path<String>, who: Who, call: Call) -> Response {
     let Some(account_id) = id(&path) else { return missing(who.request_id(), Code::AccMissing) };
-    match call.fields(|fields| fields.text("reason", NAME)) {
+    match call.fields(|fields| fields.line("reason", NAME)) {
         Ok(reason) => {
             let action = Disable { account_id, reason: supply.guard.redact(reason).into_owned() };
             act(&supply, &call, (&who, Owned::Account(account_id)), action).await
@@ -103,19 +103,16 @@ async fn unfreeze(State(supply): State<Shared>, Path(path): Path<String>, who: W
 
 async fn protect(State(supply): State<Shared>, who: Who, call: Call) -> Response {
     let read = call.fields(|fields| {
-        let (provider, model) = (fields.text("provider", NAME), fields.text("model", NAME));
+        let (provider, model) = (fields.text("provider", NAME), fields.line("model", NAME));
         let (official_in, official_out) = (text(fields, "official_input"), text(fields, "official_output"));
         let (floor_in, floor_out) = (text(fields, "floor_input"), text(fields, "floor_output"));
-        let from = fields.optional("effective_from", |fields, name| fields.text(name, 1..=40));
-        let Ok(from) = from?.map(Time::parse_rfc3339).transpose() else {
-            return fields.fault("effective_from", "rfc3339");
-        };
+        let from = fields.optional("effective_from", instant);
         Some((
             provider?.to_owned(),
             model?.to_owned(),
             (official_in?, floor_in?),
             (official_out?, floor_out?),
-            from,
+            from?,
         ))
     });
     let (provider, model, input, output, effective_from) = match read {
@@ -153,7 +150,7 @@ async fn start(State(supply): State<Shared>, Path(path): Path<String>, who: Who,
 
 async fn complete(State(supply): State<Shared>, Path(path): Path<String>, who: Who, call: Call) -> Response {
     settle(&supply, &path, (&who, &call), |fields, settlement_id| {
-        let payment_transaction_id = fields.text("payment_transaction_id", NAME)?.to_owned();
+        let payment_transaction_id = fields.line("payment_transaction_id", NAME)?.to_owned();
         Some(Complete { settlement_id, payment_transaction_id })
     })
     .await
@@ -161,14 +158,14 @@ async fn complete(State(supply): State<Shared>, Path(path): Path<String>, who: W
 
 async fn fail(State(supply): State<Shared>, Path(path): Path<String>, who: Who, call: Call) -> Response {
     settle(&supply, &path, (&who, &call), |fields, settlement_id| {
-        Some(Fail { settlement_id, failure_code: fields.text("failure_code", 1..=64)?.to_owned() })
+        Some(Fail { settlement_id, failure_code: fields.line("failure_code", 1..=64)?.to_owned() })
     })
     .await
 }
 
 async fn reject(State(supply): State<Shared>, Path(path): Path<String>, who: Who, call: Call) -> Response {
     settle(&supply, &path, (&who, &call), |fields, settlement_id| {
-        Some(Reject { settlement_id, reason: fields.text("reason", NAME)?.to_owned() })
+        Some(Reject { settlement_id, reason: fields.line("reason", NAME)?.to_owned() })
     })
     .await
 }
@@ -179,9 +176,9 @@ async fn give_back(State(supply): State<Shared>, Path(path): Path<String>, who: 
 
 async fn create_supplier(State(supply): State<Shared>, who: Who, call: Call) -> Response {
     let read = call.fields(|fields| {
-        let (code, name) = (fields.text("code", 1..=64), fields.text("name", NAME));
+        let (code, name) = (fields.line("code", 1..=64), fields.line("name", NAME));
         let supplier_type = fields.word("supplier_type", ["individual", "company"]);
-        let (operator, phone) = (fields.text("operator", NAME), fields.secret("phone", 5..=20));
+        let (operator, phone) = (fields.line("operator", NAME), fields.secret("phone", 5..=20));
         let Ok(phone) = Phone::parse(phone?.expose_secret()) else {
             return fields.fault("phone", "e164");
         };
@@ -218,7 +215,7 @@ async fn create_supplier(State(supply): State<Shared>, who: Who, call: Call) -> 
 /// yet; the gateway names the row.
 async fn create_buyer(State(supply): State<Shared>, who: Who, call: Call) -> Response {
     let read = call.fields(|fields| {
-        let (code, name) = (fields.text("code", 1..=64), fields.text("name", NAME));
+        let (code, name) = (fields.line("code", 1..=64), fields.line("name", NAME));
         Some((code?.to_owned(), name?.to_owned()))
     });
     let (code, name) = match read {
@@ -312,25 +309,18 @@ async fn refund(State(supply): State<Shared>, Path(path): Path<String>, who: Who
     .await
 }
 
-fn time(fields: &mut Fields<'_>, name: &'static str) -> Option<Time> {
-    match Time::parse_rfc3339(fields.text(name, 1..=40)?) {
-        Ok(time) => Some(time),
-        Err(_) => fields.fault(name, "rfc3339"),
-    }
-}
-
 fn usage(fields: &mut Fields<'_>) -> Option<RecordUsage> {
     let (order, key) = (fields.whole("order_id", 1..=i64::MAX), fields.whole("api_key_id", 1..=i64::MAX));
-    let request = fields.text("request_id", 1..=64);
+    let request = fields.line("request_id", 1..=64);
     let most = 1_000_000_000_000;
     let (input, output) =
         (fields.whole("request_tokens", 0..=most), fields.whole("response_tokens", 0..=most));
-    let (success, endpoint) = (fields.flag("success"), fields.text("endpoint", 1..=200));
-    let upstream = fields.optional("upstream_request_id", |fields, name| fields.text(name, 1..=128));
+    let (success, endpoint) = (fields.flag("success"), fields.line("endpoint", 1..=200));
+    let upstream = fields.optional("upstream_request_id", |fields, name| fields.line(name, 1..=128));
     let (status, latency) =
         (fields.whole("response_status", 100..=599), fields.whole("latency_ms", 0..=86_400_000));
     let message = fields.optional("error_message", |fields, name| fields.text(name, 0..=500));
-    let (started, completed) = (time(fields, "started_at"), time(fields, "completed_at"));
+    let (started, completed) = (instant(fields, "started_at"), instant(fields, "completed_at"));
     let call = orders::Call {
         ending: if success? { Ending::Success } else { Ending::Failure },
         endpoint: endpoint?.to_owned(),

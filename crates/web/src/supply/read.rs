@@ -1,7 +1,9 @@
-//! What handlers read out of a request besides its body: ids in paths, queries. A parameter that is not known, stands
+//! What handlers read out of a request besides the fields of its body: ids in paths, queries, and instants. A parameter that is not known, stands
 //! twice or is out of range is refused; nothing is clamped silently (section 8).
 
 use axum::extract::RawQuery;
+use kernel::Time;
+use onceseal_http::Fields;
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value as Json, json};
 
@@ -11,6 +13,8 @@ use axum::response::Response;
 /// `page_size` where none is asked for, and at most.
 const PAGE_SIZE: u32 = 20;
 const PAGE_SIZE_MOST: u32 = 200;
+/// Longest instant: room for more digits of a fraction than any clock has.
+const INSTANT_MAX: usize = 40;
 
 /// A query's parameters, each at most once.
 #[derive(Debug, Default)]
@@ -58,8 +62,9 @@ impl Params {
 
     fn number(&mut self, name: &'static str, (default, most): (u32, u32)) -> u32 {
         let Some(text) = self.text(name) else { return default };
-        match text.parse() {
-            Ok(number) if (1..=most).contains(&number) => number,
+        match text.parse::<u32>() {
+            // One spelling, as in paths: no plus, no zeros in front.
+            Ok(number) if (1..=most).contains(&number) && number.to_string() == text => number,
             _ => {
                 self.faults.push((name.into(), "range"));
                 default
@@ -98,6 +103,33 @@ pub(super) fn id(text: &str) -> Option<i64> {
     (id.to_string() == text).then_some(id)
 }
 
+/// An instant of a body.
+pub(super) fn instant(fields: &mut Fields<'_>, name: &'static str) -> Option<Time> {
+    let text = fields.text(name, 1..=INSTANT_MAX)?;
+    rfc3339(text).or_else(|| fields.fault(name, "rfc3339"))
+}
+
+/// An instant as RFC 3339, section 5.6, writes it, at most [`INSTANT_MAX`] characters. Readers of times take more
+/// than that.
+pub(super) fn rfc3339(text: &str) -> Option<Time> {
+    let form = |text: &str, form: &str| {
+        text.len() == form.len()
+            && text.bytes().zip(form.bytes()).all(|(byte, like)| match like {
+                b'0' => byte.is_ascii_digit(),
+                _ => byte.eq_ignore_ascii_case(&like),
+            })
+    };
+    let (first, rest) = (text.get(..19)?, text.get(19..)?);
+    let zone = match rest.strip_prefix('.') {
+        Some(fraction) => fraction.trim_start_matches(|c: char| c.is_ascii_digit()),
+        None => rest,
+    };
+    let fits = text.len() <= INSTANT_MAX
+        && form(first, "0000-00-00T00:00:00")
+        && ["Z", "+00:00", "-00:00"].into_iter().any(|like| form(zone, like));
+    if fits { Time::parse_rfc3339(text).ok() } else { None }
+}
+
 /// The answer about an object that is not there for this caller.
 pub(super) fn missing(request_id: &str, code: supply::Code) -> Response {
     envelope::plain(request_id, Fixed::from(code))
@@ -118,12 +150,32 @@ mod tests {
             assert_eq!(params.page(), page);
             assert!(params.close("r").is_ok());
         }
-        for query in
-            ["page=0", "page_size=201", "page=-1", "page=x", "page=1&page=2", "colour=red", "page=%FF"]
-        {
+        for query in [
+            "page=0",
+            "page_size=201",
+            "page=-1",
+            "page=x",
+            "page=1&page=2",
+            "colour=red",
+            "page=%FF",
+            "page=%2B1",
+            "page=01",
+        ] {
             let mut params = params(query);
             let _ = params.page();
             assert!(params.close("r").is_err(), "{query}");
+        }
+    }
+
+    #[test]
+    fn an_instant_is_written_as_rfc_3339_has_it() {
+        for text in ["2026-03-27T02:03:04Z", "2026-03-27t02:03:04.123z", "2026-03-27T02:03:04.1+08:00"] {
+            assert!(rfc3339(text).is_some(), "{text}");
+        }
+        let wrong =
+            ["2026-03-27 02:03:04Z", "2026-03-27T02:03Z", "20260327T020304Z", "2026-03-27T02:03:04.Z"];
+        for text in wrong.into_iter().chain(["2026-03-27T02:03:04", "2026-03-27T02:03:04+0800", "é", ""]) {
+            assert_eq!(rfc3339(text), None, "{text}");
         }
     }
 

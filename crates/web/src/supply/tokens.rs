@@ -57,11 +57,19 @@ fn grant(fields: &mut Fields<'_>) -> Option<Grant> {
         .collect();
     let Some(Ok(scopes)) = texts.map(Scopes::new) else { return fields.fault("scope", "scopes") };
     let ttl = u64::try_from(ttl?.unwrap_or(TTL_USUAL)).ok()?;
+    let (role, user_type) = (Role::from_name(role?)?, UserType::from_name(user_type?)?);
+    // What the issuer would not sign.
+    if user_type != UserType::Platform && role == Role::Admin {
+        return fields.fault("role", "platform_only");
+    }
+    if user_type != UserType::Platform && scopes.have_wildcard() {
+        return fields.fault("scope", "platform_only");
+    }
     Some(Grant {
         operator_id: user?,
         tenant_id: tenant?,
-        role: Role::from_name(role?)?,
-        user_type: UserType::from_name(user_type?)?,
+        role,
+        user_type,
         scopes,
         ttl: Duration::from_secs(ttl),
     })

@@ -4,8 +4,8 @@ use auth::scope;
 use supply::Code;
 
 use super::form::{
-    Answer, Body, CRITICAL, Example, Field, Kind, Operation, PAGE, PAGE_SIZE, PROVIDERS, READ, Shape, UNITS,
-    WRITE, may, must, or_null,
+    Answer, Body, CRITICAL, Example, Field, Kind, Least, Operation, PAGE, PAGE_SIZE, PROVIDERS, READ, Shape,
+    UNITS, WRITE, may, must, or_null,
 };
 
 const STATUSES: Kind = Kind::Word(&["pending", "active", "suspended", "disabled"]);
@@ -16,7 +16,7 @@ const CREDENTIAL: Field = must(
     "The credential. Goes in only: no answer, log or audit has it; which form it has is the provider's.",
 );
 const THRESHOLD: Field =
-    may("min_quota_threshold", Kind::Quota, "Alert when the available quota falls below it.");
+    may("min_quota_threshold", Kind::Quota(Least::Zero), "Alert when the available quota falls below it.");
 const PROVIDER: Field = must("provider", Kind::Word(PROVIDERS), "Whose account it is.");
 const ACCOUNT_TYPE: Field = must("account_type", TYPES, "Kind of credential.");
 
@@ -30,7 +30,7 @@ const CREATE: Shape = Shape {
         CREDENTIAL,
         may(
             "account_alias",
-            Kind::Text(1, 100),
+            Kind::Padded(100),
             "A name for it: 1 to 100 characters after trimming, no control characters, nothing that looks like a credential.",
         ),
         THRESHOLD,
@@ -42,8 +42,8 @@ const ROTATE: Shape = Shape { name: "RotateCredential", fields: &[CREDENTIAL] };
 const LOOK_UP: Shape = Shape {
     name: "LookUpOperation",
     fields: &[
-        must("path", Kind::Text(1, 600), "Path that it was sent to: `/api/v1/supply/packages/17/publish`."),
-        must("idempotency_key", Kind::Text(16, 260), "Its key, as it stood in the header."),
+        must("path", Kind::Path, "Path that it was sent to: `/api/v1/supply/packages/17/publish`."),
+        must("idempotency_key", Kind::Key, "Its key, as it stood in the header."),
     ],
 };
 const OPERATION: Shape = Shape {

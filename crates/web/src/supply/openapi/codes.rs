@@ -14,7 +14,9 @@ pub(super) type ByStatus = BTreeMap<u16, Vec<Fixed>>;
 /// All codes of one operation, its own first.
 pub(super) fn of(operation: &Operation) -> ByStatus {
     let own = operation.codes.iter().map(|code| Fixed::from(*code));
-    grouped(own.chain(around(operation.keys)))
+    // What does not fit into a path, a slash or half a character, makes it another one, which no route has.
+    let elsewhere = operation.path.contains('{').then_some(envelope::ROUTE_UNKNOWN);
+    grouped(own.chain(elsewhere).chain(around(operation.keys)))
 }
 
 /// What any operation with these keys can answer.

@@ -4,7 +4,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::form::{Answer, Body, Example, Field, Keys, Kind, Operation, Standing, must};
 use super::schema::set;
-use super::{GROUPS, Group, codes, schema};
+use super::{GROUPS, Group, codes, links, schema};
 use crate::supply::envelope::Fixed;
 
 /// Version of the API, which is that of its paths; the server's own is nobody's business here.
@@ -56,6 +56,7 @@ pub(super) fn document() -> Json {
             "schemas": schemas,
             "parameters": parameters(),
             "headers": headers(),
+            "links": links::every(),
             "examples": examples(),
             "responses": usual_responses(),
             "securitySchemes": { "bearer": {
@@ -226,7 +227,13 @@ fn success(operation: &Operation) -> Json {
             json!({ "request_id": EXAMPLE_ID, "idempotent_replay": false, "data": parsed(data) }),
         );
     }
-    json!({ "description": "Success.", "headers": headers, "content": { "application/json": content } })
+    let mut response =
+        json!({ "description": "Success.", "headers": headers, "content": { "application/json": content } });
+    let links = links::of(operation);
+    if !links.is_empty() {
+        set(&mut response, "links", links);
+    }
+    response
 }
 
 /// A refusal. Codes of the operation's own are told with their texts, those that any may answer by name; the texts of
@@ -316,13 +323,13 @@ fn said_request_id() -> Json {
 
 const EXAMPLE_ID: &str = "6f1c0000-0000-4000-8000-000000000001";
 const UUID: &str = "^[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}$";
-const KEY: &str = "^[!-~]{16,128}$";
 
 /// Section 7.2.
 fn parameters() -> Json {
     let id = json!({ "type": "string", "format": "uuid", "pattern": UUID, "minLength": 36, "maxLength": 36,
         "not": { "const": "00000000-0000-0000-0000-000000000000" } });
-    let key = json!({ "type": "string", "pattern": KEY, "minLength": 16, "maxLength": 128 });
+    let key = json!({ "type": "string", "pattern": schema::KEY });
+    let any = json!({ "type": "string" });
     let header = |(name, required, about): (&str, bool, &str), schema: &Json| json!({ "name": name, "in": "header", "required": required, "description": about, "schema": schema });
     let about_id = "Trace id of this attempt: a UUID of the form 8-4-4-4-12, not the nil UUID, sent once.";
     let about_key = "The same for every attempt of one operation: 16 to 128 visible ASCII characters, case counts, sent once. Quotes around it are taken off first.";
@@ -330,7 +337,7 @@ fn parameters() -> Json {
     json!({
         "RequiredRequestId": header(("X-Request-Id", true, about_id), &id),
         "RequiredIdempotencyKey": header(("Idempotency-Key", true, about_key), &key),
-        "RequestId": header(("X-Request-Id", false, loose_id), &id),
+        "RequestId": header(("X-Request-Id", false, loose_id), &any),
         "IdempotencyKey": header(("Idempotency-Key", false, about_key), &key),
     })
 }

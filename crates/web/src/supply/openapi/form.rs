@@ -10,10 +10,12 @@ pub(super) enum Kind {
     Id,
     /// A whole number of this range.
     Whole(i64, i64),
-    /// The same, which may also come as the text of its digits.
-    WholeText(i64, i64),
-    /// A text of so many characters.
-    Text(u32, u32),
+    /// A text of so many characters on one line, without a blank at either end.
+    Line(u32),
+    /// The same, with blanks around it that do not count.
+    Padded(u32),
+    /// A text of at most so many characters.
+    Text(u32),
     /// A text of so many characters that goes in and never comes out.
     Secret(u32, u32),
     /// A text of an answer.
@@ -25,11 +27,13 @@ pub(super) enum Kind {
     /// Only true.
     Agreed,
     /// An amount of a request, in major units, with at most so many decimals.
-    Amount(u8),
+    Amount(Least, u8),
     /// A price of a request: major units per 1,000,000 tokens, at most 6 decimals.
     Price,
+    /// What should be a price and is judged by its item.
+    Offered,
     /// A quota of a request, at most 6 decimals.
-    Quota,
+    Quota(Least),
     /// An exact number of an answer.
     Exact,
     /// An amount of an answer in minor units, as text.
@@ -46,6 +50,10 @@ pub(super) enum Kind {
     Phone,
     /// Texts of an answer.
     Texts,
+    /// A path of the API.
+    Path,
+    /// An idempotency key, as its header has it.
+    Key,
     /// Scopes of a token.
     Scopes,
     /// A state, as the audit has it.
@@ -56,6 +64,15 @@ pub(super) enum Kind {
     List(&'static [Field], u32, u32),
     /// Any number of objects.
     Rows(&'static [Field]),
+}
+
+/// The least that a number of a request may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Least {
+    /// 0 is taken.
+    Zero,
+    /// 0 is not.
+    Above,
 }
 
 /// Whether a field is there.

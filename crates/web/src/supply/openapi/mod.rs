@@ -3,14 +3,16 @@
 //! URL is refused as everywhere.
 //!
 //! Modules in reading order: `form` (the words), then the descriptions beside their routes: `accounts`, `audit`,
-//! `packages`, `money`, `platform`, `tokens`; `codes` (what an operation can answer), `schema`, `document` and `page` (how it is
-//! written). Tests ask the router for every route: one without a description fails, as does the other way round.
+//! `packages`, `money`, `platform`, `tokens`; `codes` (what an operation can answer), `links` (what goes on from an
+//! answer), `schema`, `document` and `page` (how it is written). Tests ask the router for every route: one without a
+//! description fails, as does the other way round.
 
 mod accounts;
 mod audit;
 mod codes;
 mod document;
 mod form;
+mod links;
 mod money;
 mod packages;
 mod page;

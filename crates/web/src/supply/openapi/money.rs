@@ -4,7 +4,7 @@ use auth::scope;
 use supply::Code;
 
 use super::form::{
-    Answer, Body, CRITICAL, Example, Field, Kind, Operation, PAGE, PAGE_SIZE, PROVIDERS, READ, Shape,
+    Answer, Body, CRITICAL, Example, Field, Kind, Least, Operation, PAGE, PAGE_SIZE, PROVIDERS, READ, Shape,
     Standing, WRITE, may, must, or_null,
 };
 
@@ -15,7 +15,7 @@ const METHODS: Kind = Kind::Word(&["bank", "alipay", "wechat"]);
 const ASK: Shape = Shape {
     name: "Withdraw",
     fields: &[
-        must("withdraw_amount", Kind::Amount(2), "Above 0, in the supplier's currency."),
+        must("withdraw_amount", Kind::Amount(Least::Above, 2), "Above 0, in the supplier's currency."),
         must("payment_method", METHODS, "How it is paid out."),
         must(
             "payment_account",

@@ -4,8 +4,8 @@ use auth::scope;
 use supply::Code;
 
 use super::form::{
-    Answer, Body, CRITICAL, Example, Field, Kind, Operation, PAGE, PAGE_SIZE, PROVIDERS, READ, Shape, UNITS,
-    WRITE, may, must, or_null,
+    Answer, Body, CRITICAL, Example, Field, Kind, Least, Operation, PAGE, PAGE_SIZE, PROVIDERS, READ, Shape,
+    UNITS, WRITE, may, must, or_null,
 };
 
 const STATUSES: Kind = Kind::Word(&["draft", "active", "paused", "sold_out", "expired"]);
@@ -13,16 +13,20 @@ const STATUSES: Kind = Kind::Word(&["draft", "active", "paused", "sold_out", "ex
 const DRAFT: Shape = Shape {
     name: "PackageDraft",
     fields: &[
-        must("supply_account_id", Kind::WholeText(1, i64::MAX), "The mounted account, which may be pending."),
-        must("model", Kind::Text(1, 100), "Model, on the provider's list; no blank at either end."),
-        must("total_quota", Kind::Quota, "Above 0, whole where the unit is token or request."),
+        must("supply_account_id", Kind::Whole(1, i64::MAX), "The mounted account, which may be pending."),
+        must("model", Kind::Line(100), "Model, on the provider's list; no blank at either end."),
+        must("total_quota", Kind::Quota(Least::Above), "Above 0, whole where the unit is token or request."),
         may("quota_unit", Kind::Word(UNITS), "Unit of the account; token where nothing is said."),
         must("price_per_1m_input", Kind::Price, "Of input tokens; a draft may be below the protected price."),
         must("price_per_1m_output", Kind::Price, "Of output tokens."),
-        must("valid_days", Kind::WholeText(1, 365), "Days from its first publication."),
-        may("max_concurrent", Kind::WholeText(1, 1000), "Calls at once; 10 where nothing is said."),
-        may("rate_limit_rpm", Kind::WholeText(1, 100_000), "Calls a minute; 60 where nothing is said."),
-        may("min_purchase", Kind::Quota, "Above 0, at most total_quota; 1 where nothing is said."),
+        must("valid_days", Kind::Whole(1, 365), "Days from its first publication."),
+        may("max_concurrent", Kind::Whole(1, 1000), "Calls at once; 10 where nothing is said."),
+        may("rate_limit_rpm", Kind::Whole(1, 100_000), "Calls a minute; 60 where nothing is said."),
+        may(
+            "min_purchase",
+            Kind::Quota(Least::Above),
+            "Above 0, at most total_quota; 1 where nothing is said.",
+        ),
     ],
 };
 const PRICES: Shape = Shape {
@@ -32,13 +36,13 @@ const PRICES: Shape = Shape {
         Kind::List(
             &[
                 must("package_id", Kind::Id, "Which package, each at most once."),
-                must("price_per_1m_input", Kind::Price, "Of input tokens."),
-                must("price_per_1m_output", Kind::Price, "Of output tokens."),
+                must("price_per_1m_input", Kind::Offered, "Of input tokens."),
+                must("price_per_1m_output", Kind::Offered, "Of output tokens."),
             ],
             1,
             200,
         ),
-        "1 to 200. A price that is none fails its own item (SUP_PKG_4004), not the batch.",
+        "1 to 200. Text that is no price, such as -1, fails its own item (SUP_PKG_4004), not the batch.",
     )],
 };
 

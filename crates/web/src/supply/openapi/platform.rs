@@ -4,11 +4,13 @@ use auth::scope;
 use supply::Code;
 
 use super::accounts::ACCOUNT_STATE;
-use super::form::{Answer, Body, Field, Kind, Operation, PROVIDERS, Shape, UNITS, WRITE, may, must, or_null};
+use super::form::{
+    Answer, Body, Field, Kind, Least, Operation, PROVIDERS, Shape, UNITS, WRITE, may, must, or_null,
+};
 use super::money::SETTLEMENT_STATE;
 use super::packages::PACKAGE_FREEZE;
 
-const NAME: Kind = Kind::Text(1, 100);
+const NAME: Kind = Kind::Line(100);
 const RISK: &[&str] = &[scope::PLATFORM_RISK];
 const MONEY: &[&str] = &[scope::PLATFORM_SETTLEMENT];
 const ORDER: &[&str] = &[scope::PLATFORM_ORDER];
@@ -51,14 +53,12 @@ const PAID_OUT: Shape = Shape {
     name: "PayoutDone",
     fields: &[must("payment_transaction_id", NAME, "The channel's own number of the payout.")],
 };
-const FAILED: Shape = Shape {
-    name: "PayoutFailed",
-    fields: &[must("failure_code", Kind::Text(1, 64), "What the channel said.")],
-};
+const FAILED: Shape =
+    Shape { name: "PayoutFailed", fields: &[must("failure_code", Kind::Line(64), "What the channel said.")] };
 const SUPPLIER: Shape = Shape {
     name: "CreateSupplier",
     fields: &[
-        must("code", Kind::Text(1, 64), "Short name of the tenant, unique."),
+        must("code", Kind::Line(64), "Short name of the tenant, unique."),
         must("name", NAME, "Its name."),
         must("supplier_type", Kind::Word(&["individual", "company"]), "What it is."),
         must("operator", NAME, "Name of the first operator."),
@@ -82,7 +82,7 @@ const NEW_SUPPLIER: Shape = Shape {
 const BUYER: Shape = Shape {
     name: "CreateBuyer",
     fields: &[
-        must("code", Kind::Text(1, 64), "Short name of the tenant, unique."),
+        must("code", Kind::Line(64), "Short name of the tenant, unique."),
         must("name", NAME, "Its name."),
     ],
 };
@@ -98,8 +98,10 @@ const NEW_BUYER: Shape = Shape {
         CREATED,
     ],
 };
-const TOP_UP: Shape =
-    Shape { name: "TopUp", fields: &[must("amount", Kind::Amount(2), "Above 0, in whole minor units.")] };
+const TOP_UP: Shape = Shape {
+    name: "TopUp",
+    fields: &[must("amount", Kind::Amount(Least::Above, 2), "Above 0, in whole minor units.")],
+};
 const TOPPED_UP: Shape = Shape {
     name: "ToppedUp",
     fields: &[
@@ -118,7 +120,7 @@ const ORDERING: Shape = Shape {
     fields: &[
         must("buyer_id", Kind::Id, "Who buys."),
         must("package_id", Kind::Id, "Of which package."),
-        must("quota_amount", Kind::Quota, "How much, in the package's unit."),
+        must("quota_amount", Kind::Quota(Least::Above), "How much, in the package's unit."),
     ],
 };
 const ORDER_ID: Field = must("order_id", Kind::Id, "Its id.");
@@ -172,7 +174,7 @@ const REFUND: Shape = Shape {
     name: "RefundOrder",
     fields: &[may(
         "charge_amount",
-        Kind::Amount(8),
+        Kind::Amount(Least::Zero, 8),
         "How much of what calls were charged is given back, 0 allowed; all where nothing is said.",
     )],
 };
@@ -196,15 +198,15 @@ const USAGE: Shape = Shape {
     fields: &[
         must("order_id", Kind::Id, "Against which order."),
         must("api_key_id", Kind::Id, "With which key of the buyer."),
-        must("request_id", Kind::Text(1, 64), "The gateway's id of the call: one call is charged once."),
+        must("request_id", Kind::Line(64), "The gateway's id of the call: one call is charged once."),
         must("request_tokens", Kind::Whole(0, 1_000_000_000_000), "Input tokens."),
         must("response_tokens", Kind::Whole(0, 1_000_000_000_000), "Output tokens."),
         must("success", Kind::Flag, "A call that failed costs nothing."),
-        must("endpoint", Kind::Text(1, 200), "What was called."),
-        may("upstream_request_id", Kind::Text(1, 128), "The provider's id of the call."),
+        must("endpoint", Kind::Line(200), "What was called."),
+        may("upstream_request_id", Kind::Line(128), "The provider's id of the call."),
         must("response_status", Kind::Whole(100, 599), "What the provider answered."),
         must("latency_ms", Kind::Whole(0, 86_400_000), "How long it took."),
-        may("error_message", Kind::Text(0, 500), "What went wrong; credentials in it are masked."),
+        may("error_message", Kind::Text(500), "What went wrong; credentials in it are masked."),
         must("started_at", Kind::Instant, "When it began."),
         must("completed_at", Kind::Instant, "When it ended, not before started_at."),
     ],

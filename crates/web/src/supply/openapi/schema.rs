@@ -3,13 +3,23 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::form::{Field, Kind, Need, Shape};
+use super::form::{Field, Kind, Least, Need, Shape};
 
-/// Section 4, rule 2.
-const UNSIGNED: &str = r"^(0|[1-9][0-9]*)(\.[0-9]+)?$";
+/// Section 4, rule 2: what JSON Schema can't say of a number, because it does not see its text.
 const TEXT_RULE: &str = "A JSON number or a JSON string. Its text is read as it stands: digits without sign, exponent or leading zeros";
 const EXACT_RULE: &str =
     "Exact decimal number; read its text, not a binary float. Amounts and prices are in major units.";
+/// Control characters (Unicode, Cc), as members of a class.
+const CONTROLS: &str = r"\x00-\x1f\x7f-\x9f";
+/// Further white space (Unicode, `White_Space`), as members of a class.
+const BLANKS: &str = r"\x20\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000";
+/// Any text but U+0000, which no request may hold.
+const TEXT: &str = r"^[^\x00]*$";
+
+/// An idempotency key: bare, or as a Structured Field string (RFC 9651) whose content is that long.
+pub(super) const KEY: &str = r#"^([!#-~][!-~]{15,127}|"([!#-\[\]-~]|\\["\\]){16,128}")$"#;
+/// A scope: lower case, segments joined by colons, the last of which may be `*`.
+const SCOPE: &str = r"^(\*|[a-z0-9_-]+(:[a-z0-9_-]+)*(:\*)?)$";
 
 /// Sets a member of an object; what is no object has none.
 pub(super) fn set(object: &mut Json, name: &str, value: impl Into<Json>) {
@@ -77,32 +87,50 @@ fn kind(kind: Kind, side: Side) -> Json {
     match kind {
         Kind::Id => json!({ "type": "integer", "format": "int64", "minimum": 1 }),
         Kind::Whole(least, most) => whole(least, most),
-        Kind::WholeText(least, most) => {
-            let mut schema = whole(least, most);
-            set(&mut schema, "type", json!(["integer", "string"]));
-            set(&mut schema, "pattern", "^[1-9][0-9]*$");
-            set(&mut schema, "description", "As text, its digits.");
-            schema
+        Kind::Line(most) => text(1, most, &line(most)),
+        Kind::Padded(most) => {
+            let blank = format!(r"[\x09-\x0d\x85{BLANKS}]*");
+            let inner = line(most);
+            text(
+                1,
+                2 * most,
+                &format!("^{blank}{}{blank}$", inner.trim_start_matches('^').trim_end_matches('$')),
+            )
         }
-        Kind::Text(least, most) => json!({ "type": "string", "minLength": least, "maxLength": most }),
+        Kind::Text(most) => text(0, most, TEXT),
         Kind::Secret(least, most) => {
-            json!({ "type": "string", "minLength": least, "maxLength": most, "writeOnly": true, "format": "password" })
+            let mut schema = text(least, most, TEXT);
+            set(&mut schema, "writeOnly", true);
+            set(&mut schema, "format", "password");
+            schema
         }
         Kind::Said => json!({ "type": "string" }),
         Kind::Word(words) => json!({ "type": "string", "enum": words }),
         Kind::Flag => json!({ "type": "boolean" }),
         Kind::Agreed => json!({ "type": "boolean", "const": true }),
-        Kind::Amount(_) | Kind::Price | Kind::Quota | Kind::Exact | Kind::Minor => number(kind),
+        Kind::Amount(..) | Kind::Price | Kind::Quota(_) => asked(kind),
+        Kind::Offered => json!({ "type": ["number", "string"], "pattern": TEXT,
+            "description": format!("Major units per 1,000,000 tokens. {TEXT_RULE}, at most 6 decimals, at most 1000000.") }),
+        Kind::Minor => {
+            json!({ "type": "string", "format": "decimal", "pattern": r"^-?(0|[1-9][0-9]*)(\.[0-9]{1,6})?$",
+            "description": "Minor units of the currency as text, at most 6 decimals." })
+        }
+        Kind::Exact => json!({ "type": "number", "format": "decimal", "description": EXACT_RULE }),
         Kind::Currency => json!({ "type": "string", "pattern": "^[A-Z]{3}$" }),
         Kind::Day => json!({ "type": "string", "format": "date" }),
+        Kind::Instant if side == Side::Request => {
+            json!({ "type": "string", "format": "date-time", "maxLength": 40 })
+        }
         Kind::Instant => json!({ "type": "string", "format": "date-time" }),
         Kind::Uuid => json!({ "type": "string", "format": "uuid" }),
         Kind::Phone => {
-            json!({ "type": "string", "minLength": 5, "maxLength": 20, "pattern": r"^\+[1-9][0-9]{7,14}$", "writeOnly": true })
+            json!({ "type": "string", "pattern": r"^\+[1-9][0-9]{7,14}$", "writeOnly": true })
         }
         Kind::Texts => json!({ "type": "array", "items": { "type": "string" } }),
+        Kind::Path => text(1, 600, r"^/[^\x00]*$"),
+        Kind::Key => json!({ "type": "string", "pattern": KEY }),
         Kind::Scopes => json!({ "type": "array", "maxItems": auth::scope::SCOPES_MAX,
-            "items": { "type": "string", "maxLength": auth::scope::SCOPE_MAX } }),
+            "items": { "type": "string", "maxLength": auth::scope::SCOPE_MAX, "pattern": SCOPE } }),
         Kind::State => json!({ "type": "object" }),
         Kind::Object(fields) => object(fields, side),
         Kind::List(fields, least, most) => {
@@ -124,24 +152,44 @@ fn whole(least: i64, most: i64) -> Json {
     schema
 }
 
-fn number(kind: Kind) -> Json {
-    let asked = |decimals: u8, most: i64| {
-        json!({ "type": ["number", "string"], "format": "decimal", "minimum": 0, "maximum": most, "pattern": UNSIGNED,
-            "description": format!("{TEXT_RULE}, at most {decimals} decimals, at most {most}.") })
+fn text(least: u32, most: u32, pattern: &str) -> Json {
+    json!({ "type": "string", "minLength": least, "maxLength": most, "pattern": pattern })
+}
+
+/// No control character, no blank at either end, at most so many characters.
+fn line(most: u32) -> String {
+    let inner = most.saturating_sub(2);
+    format!("^[^{CONTROLS}{BLANKS}]([^{CONTROLS}]{{0,{inner}}}[^{CONTROLS}{BLANKS}])?$")
+}
+
+/// An exact decimal of a request: its limits as a number, and the same as a text.
+fn asked(kind: Kind) -> Json {
+    // Every limit is a power of ten; so many zeros.
+    let (unit, least, decimals, zeros) = match kind {
+        Kind::Amount(least, decimals) => ("Major units of the currency. ", least, decimals, 10),
+        Kind::Quota(least) => ("", least, 6, 12),
+        _ => ("", Least::Zero, 6, 6),
     };
-    match kind {
-        Kind::Amount(decimals) => {
-            let mut schema = asked(decimals, 10_000_000_000);
-            let rule = schema.get("description").and_then(Json::as_str).unwrap_or_default().to_owned();
-            set(&mut schema, "description", format!("Major units of the currency. {rule}"));
-            schema
+    let (most, step) = (10_i64.pow(zeros), format!("1e-{decimals}"));
+    let mut schema = json!({ "type": ["number", "string"], "format": "decimal", "maximum": most,
+        "pattern": decimal(least, decimals, zeros),
+        "description": format!("{unit}{TEXT_RULE}, at most {decimals} decimals, at most {most}.") });
+    set(&mut schema, if least == Least::Zero { "minimum" } else { "exclusiveMinimum" }, 0);
+    set(&mut schema, "multipleOf", serde_json::from_str::<Json>(&step).unwrap_or_default());
+    schema
+}
+
+/// The text of a decimal with at most so many decimals, up to a one with so many zeros.
+fn decimal(least: Least, decimals: u8, zeros: u32) -> String {
+    let fraction = format!(r"(\.[0-9]{{1,{decimals}}})?");
+    let below_one = match least {
+        Least::Zero => format!("0{fraction}"),
+        // The first digit that is not 0 stands at one of the places behind the point.
+        Least::Above => {
+            let places = (0..decimals).map(|n| format!("0{{{n}}}[1-9][0-9]{{0,{}}}", decimals - n - 1));
+            format!(r"0\.({})", places.collect::<Vec<_>>().join("|"))
         }
-        Kind::Price => asked(6, 1_000_000),
-        Kind::Quota => asked(6, 1_000_000_000_000),
-        Kind::Minor => {
-            json!({ "type": "string", "format": "decimal", "pattern": r"^-?(0|[1-9][0-9]*)(\.[0-9]{1,6})?$",
-            "description": "Minor units of the currency as text, at most 6 decimals." })
-        }
-        _ => json!({ "type": "number", "format": "decimal", "description": EXACT_RULE }),
-    }
+    };
+    let zeros_behind = format!(r"(\.0{{1,{decimals}}})?");
+    format!("^({below_one}|[1-9][0-9]{{0,{}}}{fraction}|10{{{zeros}}}{zeros_behind})$", zeros - 1)
 }

@@ -12,3 +12,4 @@ mod operations;
 mod query_keys;
 mod races;
 mod slo;
+mod strict;

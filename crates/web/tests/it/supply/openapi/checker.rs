@@ -55,6 +55,8 @@ impl Checker<'_> {
                 Regex::new(limit.as_str().expect("a pattern")).expect("a pattern").is_match(text)
             }),
             "minimum" => value.as_f64().is_none_or(|it| it >= limit.as_f64().expect("a number")),
+            "exclusiveMinimum" => value.as_f64().is_none_or(|it| it > limit.as_f64().expect("a number")),
+            "multipleOf" => !value.is_number() || decimals(value) <= decimals(limit),
             "maximum" => value.as_f64().is_none_or(|it| it <= limit.as_f64().expect("a number")),
             "minLength" => length.is_none_or(|it| it >= limit.as_u64().expect("a length")),
             "maxLength" => length.is_none_or(|it| it <= limit.as_u64().expect("a length")),
@@ -89,6 +91,12 @@ impl Checker<'_> {
         }
         Ok(())
     }
+}
+
+/// Digits behind the point of a number; steps are powers of ten.
+fn decimals(number: &Json) -> usize {
+    let text = format!("{:.10}", number.as_f64().expect("a number"));
+    text.trim_end_matches('0').split_once('.').map_or(0, |(_, fraction)| fraction.len())
 }
 
 fn is(kind: &Json, value: &Json) -> bool {
