@@ -7,6 +7,7 @@ mod faults;
 mod gates;
 mod hammer;
 mod lab;
+mod ledger;
 mod race;
 mod services;
 mod sim;
@@ -42,6 +43,8 @@ enum Task {
     Hammer(hammer::Hammer),
     /// Three servers on one PostgreSQL under load, broken in every known way: every answer has its one effect
     Faults(faults::Faults),
+    /// Random commands through the supply side, and a model of their own that must agree with every row
+    Ledger(ledger::Ledger),
     /// Seeded runs of several nodes in virtual time over a store that fails, with the real door and relay
     Sim(sim::Sim),
     /// No secret and no mail address in what a run left behind
@@ -60,6 +63,7 @@ fn main() -> ExitCode {
         Task::Race(race) => race.run(),
         Task::Hammer(hammer) => hammer.run(),
         Task::Faults(faults) => faults.run(),
+        Task::Ledger(ledger) => ledger.run(),
         Task::Sim(sim) => sim.run(),
         Task::Canary(canary) => canary.run(),
         Task::Vectors(vectors) => vectors.run(),
