@@ -15,7 +15,7 @@ use super::progress;
   onceseal ledger verify --json
 
 Derives every balance from its entries again, and compares journals, settlements and earnings with each other.
-Changes nothing; the server does the same every hour. Exit code 1: something does not add up, and each line
+Changes nothing; the server does the same every hour. Exit code 3: something does not add up, and each line
 says what")]
 pub struct Ledger {
     #[command(subcommand)]
@@ -46,6 +46,6 @@ impl Ledger {
         } else {
             violations.iter().for_each(|one| out.line(text(one, "text")));
         }
-        Ok(if violations.is_empty() { Exit::Fine } else { Exit::Failed })
+        Ok(if violations.is_empty() { Exit::Fine } else { Exit::Problems })
     }
 }

@@ -107,6 +107,42 @@ fn one_command_starts_it_and_a_supplier_mounts_and_publishes() {
     assert_eq!(server.stop(), 0);
 }
 
+/// A cached balance of a millionth of a minor unit that no entry knows, written behind the program's back.
+fn spoil(home: &Home) {
+    let settings = match testkit::postgres::beside(&home.path("")) {
+        Some(database) => store::Settings::Postgres(database.settings()),
+        None => store::Settings::folder(home.path("data")),
+    };
+    let chains = [store::migration::CORE, store::migration::CERTIFY, store::migration::SUPPLY];
+    let clock = std::sync::Arc::new(testkit::MovableClock::at(1_774_576_984));
+    let random = std::sync::Arc::new(testkit::CountingRandom::default());
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let store = store::Store::open(&settings, &chains, clock).await.unwrap();
+        let sql = "update billing_accounts set balance = $1 where account_code = 'supplier_available'";
+        let write = store::Write::one("spoil", sql, vec![store::Value::Money(1)]);
+        let door = door::Door::new(store, random);
+        door.maintain("spoil", vec![], move |_, _| Ok((vec![write.clone()], ()))).await.unwrap();
+    });
+}
+
+#[test]
+fn what_does_not_add_up_is_listed_and_ends_with_three() {
+    let home = home();
+    let server = home.serve();
+    let admin = admin(&home);
+    let supplier = json!({ "code": "one", "name": "One", "supplier_type": "individual", "operator": "ann",
+        "phone": "+8613800000000" });
+    done(&server, ("POST", "/api/v1/platform/suppliers"), (&admin, "1"), &supplier);
+    assert_eq!(server.stop(), 0);
+    assert_eq!(home.run(&["ledger", "verify"]).code(), 0);
+    spoil(&home);
+    let ran = home.run(&["ledger", "verify"]);
+    assert!(ran.code() == 3 && ran.out().contains("supplier_available"), "{} {}", ran.code(), ran.all());
+    let ran = home.run(&["ledger", "verify", "--json"]);
+    assert!(ran.code() == 3 && ran.out().contains("violations"), "{}", ran.all());
+}
+
 #[test]
 fn without_the_section_there_is_no_supply_side() {
     let home = Home::new();
