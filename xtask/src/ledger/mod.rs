@@ -47,7 +47,7 @@ use tally::Tally;
 /// Suppliers and buyers.
 const PEOPLE: (usize, usize) = (12, 10);
 /// From so many commands on a build that is not optimised takes too long.
-const MANY: u64 = 5_000;
+const MANY: u64 = 20_000;
 /// Findings that are shown.
 const SHOWN: usize = 20;
 
