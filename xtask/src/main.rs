@@ -9,6 +9,7 @@ mod hammer;
 mod lab;
 mod ledger;
 mod race;
+mod schemathesis;
 mod services;
 mod sim;
 mod tidy;
@@ -45,6 +46,8 @@ enum Task {
     Faults(faults::Faults),
     /// Random commands through the supply side, and a model of their own that must agree with every row
     Ledger(ledger::Ledger),
+    /// Schemathesis against a real server with a market on it: all checks, by the document that it serves
+    Schemathesis(schemathesis::Schemathesis),
     /// Seeded runs of several nodes in virtual time over a store that fails, with the real door and relay
     Sim(sim::Sim),
     /// No secret and no mail address in what a run left behind
@@ -64,6 +67,7 @@ fn main() -> ExitCode {
         Task::Hammer(hammer) => hammer.run(),
         Task::Faults(faults) => faults.run(),
         Task::Ledger(ledger) => ledger.run(),
+        Task::Schemathesis(schemathesis) => schemathesis.run(),
         Task::Sim(sim) => sim.run(),
         Task::Canary(canary) => canary.run(),
         Task::Vectors(vectors) => vectors.run(),
