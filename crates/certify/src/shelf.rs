@@ -216,6 +216,23 @@ impl Shelf {
         Ok(others.map(|(form, _)| form).collect())
     }
 
+    /// Puts a file that is no certificate's whole under this name: letters, digits, `-`, `_`, `.`. It stands
+    /// beside the certificates and is left alone by what looks after them.
+    ///
+    /// # Errors
+    /// As [`Shelf::put`].
+    pub async fn put_named(&self, name: &str, bytes: Bytes) -> Result<(), Error> {
+        self.place.put(name, bytes).await
+    }
+
+    /// The bytes of such a file.
+    ///
+    /// # Errors
+    /// As [`Shelf::get`].
+    pub async fn get_named(&self, name: &str) -> Result<Option<Bytes>, Error> {
+        self.place.get(name).await
+    }
+
     /// The bytes under a name, `None` where there is no file.
     ///
     /// # Errors

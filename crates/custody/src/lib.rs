@@ -4,7 +4,7 @@
 //! [`kms`] (the port to a key service; a local keyring, HashiCorp Vault), [`envelope`] (seal, open, rewrap),
 //! [`fingerprint`] (finding a credential that is mounted twice), [`mod@format`] (the shape a provider's
 //! credential has), [`provider`] (asking the provider about it), [`payout`] (payout accounts and their
-//! masks), [`sms`] (codes and who sends them), `wire` and `breaker` (HTTP with bounds).
+//! masks), [`pay`] (who pays out), [`sms`] (codes and who sends them), `wire` and `breaker` (HTTP with bounds).
 //!
 //! No error, `Debug` or log line of this crate shows a secret, a part of one, its length or its ciphertext;
 //! a test plants one and looks. Not here: SQL, HTTP endpoints, and when any of this is done (crate `supply`,
@@ -15,6 +15,7 @@ pub mod fingerprint;
 pub mod format;
 pub mod kms;
 pub mod material;
+pub mod pay;
 pub mod payout;
 pub mod provider;
 pub mod sms;

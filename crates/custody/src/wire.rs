@@ -13,10 +13,14 @@ use reqwest::header::{HeaderMap, HeaderValue};
 use reqwest::{Client, RequestBuilder, Url};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
+use secrecy::{ExposeSecret as _, SecretString};
 use tokio::time::{Instant, sleep, timeout_at};
 use zeroize::Zeroizing;
 
 use crate::breaker::Breaker;
+
+/// Characters of a secret in a row that count as a part of it (supply specification, section 20, FI-008).
+const RUN: usize = 8;
 
 /// Why there was no answer to work with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -148,6 +152,21 @@ pub(crate) fn hidden(text: &str) -> Option<HeaderValue> {
     let mut value = HeaderValue::from_str(text).ok()?;
     value.set_sensitive(true);
     Some(value)
+}
+
+/// The header of a bearer token; `None` where the token is none.
+pub(crate) fn bearer(token: &SecretString) -> Option<HeaderValue> {
+    let text = token.expose_secret();
+    let fine = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+    fine.then(|| Zeroizing::new(format!("Bearer {text}"))).and_then(|bearer| hidden(&bearer))
+}
+
+/// Whether [`RUN`] characters of the secret in a row, or all of a shorter one, stand in the text: a service may send
+/// back anything.
+pub(crate) fn repeated(secret: &SecretString, text: &str) -> bool {
+    let secret = secret.expose_secret().as_bytes();
+    let run = RUN.min(secret.len()).max(1);
+    secret.windows(run).any(|part| text.as_bytes().windows(run).any(|other| other == part))
 }
 
 /// An answer, whole. The body is wiped on drop, since some bodies are secrets and some repeat them.

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use kernel::Time;
+use store::Write;
 
-use crate::message::Message;
+use crate::message::{Message, State};
 
 /// A way out: one destination of outbox rows.
 pub trait Channel: Send + Sync {
@@ -27,6 +29,13 @@ pub trait Channel: Send + Sync {
 
     /// Sends once. The caller bounds the time; dropping the future must be safe.
     fn send<'a>(&'a self, message: &'a Message) -> BoxFuture<'a, Outcome>;
+
+    /// Rows that are written together with the mark that `message` is held, in `state`: an alert, say. None
+    /// unless the channel says otherwise.
+    fn held(&self, message: &Message, state: State, at: Time) -> Vec<Write> {
+        let _ = (message, state, at);
+        Vec::new()
+    }
 }
 
 /// What the other side does with a message it already has.

@@ -90,8 +90,13 @@ pub(crate) struct Claimed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fence(i64);
 
-/// Decides over the heads that are due at `now`.
-pub(crate) fn plan(heads: &[Row], now: Time, terms: &Terms) -> Result<(Vec<Write>, Claimed), Error> {
+/// Decides over the heads that are due at `now`; `told` are a channel's own rows for what ends up held.
+pub(crate) fn plan(
+    heads: &[Row],
+    now: Time,
+    terms: &Terms,
+    told: &impl Fn(&Message, State, Time) -> Vec<Write>,
+) -> Result<(Vec<Write>, Claimed), Error> {
     let (mut writes, mut claimed) = (Vec::new(), Claimed::default());
     for head in heads {
         if due_at(head)? > now {
@@ -120,6 +125,9 @@ pub(crate) fn plan(heads: &[Row], now: Time, terms: &Terms) -> Result<(Vec<Write
             }
         };
         claimed.ended.push((id, end.state, end.error.clone()));
+        if let Ok(message) = message(head, id, attempt) {
+            writes.extend(told(&message, end.state, now));
+        }
         writes.push(end.write(id, Fence(fence), next, now));
     }
     Ok((writes, claimed))

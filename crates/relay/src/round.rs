@@ -227,7 +227,9 @@ impl Relay {
             permits,
         };
         let reads = due.into_iter().map(claim::head).collect();
-        let plan = move |rows: Vec<Vec<Row>>, now| claim::plan(&rows.concat(), now, &terms);
+        let channel = Arc::clone(&road.channel);
+        let told = move |message: &Message, state, now| channel.held(message, state, now);
+        let plan = move |rows: Vec<Vec<Row>>, now| claim::plan(&rows.concat(), now, &terms, &told);
         let (claimed, _) = self.door.maintain("relay.claim", reads, plan).await?;
         let mut lane = road.lane.lock();
         claimed.messages.iter().for_each(|_| lane.spend(self.clock.now()));
@@ -286,8 +288,11 @@ impl Relay {
     async fn mark(&self, road: &Road, message: &Message, fence: Fence, end: End) -> Option<State> {
         let (state, id) = (end.state, message.delivery_id);
         for _ in 0..MARKS_MAX {
-            let end = end.clone();
-            let plan = move |_, now| Ok((vec![end.clone().mark(id, fence, now)], ()));
+            let (end, channel, message) = (end.clone(), Arc::clone(&road.channel), message.clone());
+            let plan = move |_, now| {
+                let told = if state.is_held() { channel.held(&message, state, now) } else { Vec::new() };
+                Ok(([vec![end.clone().mark(id, fence, now)], told].concat(), ()))
+            };
             match self.door.maintain("relay.mark", Vec::new(), plan).await {
                 Ok(_) => return Some(state),
                 Err(Failure::Store(Error::Unavailable { .. } | Error::Indeterminate { .. })) => {

@@ -27,6 +27,9 @@ pub const IN_LOG: &str = "CRED-EXPOSE-LOG";
 /// In what the outbox tells others.
 pub const IN_WEBHOOK: &str = "CRED-EXPOSE-WEBHOOK";
 
+/// In a file that is made for somebody.
+pub const IN_EXPORT: &str = "CRED-EXPOSE-EXPORT";
+
 /// A credential that was about to leave: where, by which rule, and the HMAC of the match; never the match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Withheld {
@@ -37,7 +40,7 @@ pub struct Withheld {
 }
 
 impl Withheld {
-    /// Of what the guard says about one of the three exits above.
+    /// Of what the guard says about one of the exits above.
     #[must_use]
     pub fn new(event: &'static str, exposure: &Exposure) -> Self {
         let mac = exposure.mac.iter().fold(String::new(), |mut text, byte| {

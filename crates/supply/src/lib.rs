@@ -6,7 +6,8 @@
 //! out), [`policy`] (the numbers of section 23), [`keys`] (what is secret), [`house`] (what commands share),
 //! [`action`] (the form of a command), [`record`] (idempotency keys), [`sweep`](mod@sweep) (those that ended), [`rewrap`] (versions of the wrapping key), [`rows`] (what the tables say), [`books`] (postings as rows),
 //! [`exit`] (what must not be written), [`alert`], [`audit`] (as it is shown); then the commands: [`accounts`], [`packages`], [`orders`], [`earnings`], [`settlements`],
-//! [`platform`], [`tokens`]; at last [`slo`] (what is promised, and how it is measured).
+//! [`platform`], [`tokens`]; [`consumers`] (what follows from an event, after its commit); at last [`slo`] (what is promised,
+//! and how it is measured).
 //!
 //! Not here: HTTP, tokens, scopes (crates `web`, `auth`), encryption (`custody`), double entry (`ledger`).
 
@@ -17,6 +18,7 @@ pub mod audit;
 pub mod books;
 pub mod caller;
 pub mod code;
+pub mod consumers;
 pub mod earnings;
 pub mod exact;
 pub mod exit;

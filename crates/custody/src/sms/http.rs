@@ -26,8 +26,6 @@ use crate::wire::{self, Cause, Wrong};
 const ANSWER_MAX: usize = 64 * 1024;
 /// Characters of a receipt that are kept.
 const RECEIPT_MAX: usize = 64;
-/// Characters of a secret in a row that count as a part of it (supply specification, section 20, FI-008).
-const RUN: usize = 8;
 
 /// Whether the service removes repeats with the same idempotency key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,12 +88,7 @@ impl HttpSms {
     /// [`Wrong`], naming the setting.
     pub fn new(settings: HttpSmsSettings) -> Result<Self, Wrong> {
         let base = wire::address(&settings.address)?;
-        let text = settings.token.expose_secret();
-        if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(Wrong::Token("the SMS service".into()));
-        }
-        let bearer = Zeroizing::new(format!("Bearer {text}"));
-        let token = wire::hidden(&bearer).ok_or_else(|| Wrong::Token("the SMS service".into()))?;
+        let token = wire::bearer(&settings.token).ok_or_else(|| Wrong::Token("the SMS service".into()))?;
         let client = wire::client(&base, settings.connect_within, None)?;
         Ok(Self { settings, token, client })
     }
@@ -167,14 +160,7 @@ fn receipt(body: &[u8], sms: &Sms, token: &SecretString) -> Option<String> {
     let body: Json = serde_json::from_slice(body).ok()?;
     let text = ["id", "message_id"].iter().find_map(|field| body.get(field)?.as_str())?;
     let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    let repeats = [&sms.code, sms.to.secret(), token].iter().any(|secret| repeated(secret, text));
+    let repeats = [&sms.code, sms.to.secret(), token].iter().any(|secret| wire::repeated(secret, text));
     let fine = !text.is_empty() && text.len() <= RECEIPT_MAX && text.chars().all(letter) && !repeats;
     fine.then(|| text.to_owned())
-}
-
-/// Whether [`RUN`] characters of the secret in a row, or all of a shorter one, stand in the text.
-fn repeated(secret: &SecretString, text: &str) -> bool {
-    let secret = secret.expose_secret().as_bytes();
-    let run = RUN.min(secret.len()).max(1);
-    secret.windows(run).any(|part| text.as_bytes().windows(run).any(|other| other == part))
 }

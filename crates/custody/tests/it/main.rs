@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod made_up;
 #[cfg(test)]
+mod paying;
+#[cfg(test)]
 mod providers;
 #[cfg(test)]
 mod rows;

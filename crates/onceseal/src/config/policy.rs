@@ -7,7 +7,7 @@ use std::time::Duration;
 use kernel::money::{Currency, Money, Quota, QuotaUnit, Rate};
 use url::Url;
 
-use super::supply::{Issuer, KmsKind, SmsSender, Supply, TIMEZONE};
+use super::supply::{Issuer, KmsKind, Payout, SmsSender, Supply, TIMEZONE};
 use super::unit::Span;
 
 const MINUTE: u64 = 60;
@@ -25,6 +25,7 @@ pub fn check(supply: &Supply) -> Result<(), String> {
     let bounded = [
         ("calls_per_minute", supply.calls_per_minute, 1, 1_000_000),
         ("verify_per_minute", supply.verify_per_minute, 1, 100_000),
+        ("statement_url_minutes", supply.statement_url_minutes, 1, 1440),
         ("token_status_cache_seconds", supply.token_status_cache_seconds, 0, 10),
     ];
     within(&bounded)?;
@@ -37,6 +38,7 @@ pub fn check(supply: &Supply) -> Result<(), String> {
     }
     assumed_quota(supply)?;
     sms(supply)?;
+    payout(&supply.payout)?;
     issuer(&supply.issuer)?;
     let kms = &supply.kms;
     if kms.kind == KmsKind::Vault && (kms.address.is_none() || kms.token.is_none()) {
@@ -152,6 +154,16 @@ fn sms(supply: &Supply) -> Result<(), String> {
     }
 }
 
+fn payout(payout: &Payout) -> Result<(), String> {
+    within(&[("payout.key_life_hours", payout.key_life_hours, 1, 720)])?;
+    if payout.url.is_some() != payout.token.is_some() {
+        return Err(
+            "supply.payout.url and supply.payout.token go together; set both, or none to pay by hand".into(),
+        );
+    }
+    Ok(())
+}
+
 fn issuer(issuer: &Issuer) -> Result<(), String> {
     let visible =
         |text: &str| !text.is_empty() && text.len() <= 200 && text.bytes().all(|b| b.is_ascii_graphic());
@@ -236,7 +248,7 @@ mod tests {
             change(&mut supply);
             check(&supply).unwrap_err()
         };
-        let cases: [Case; 14] = [
+        let cases: [Case; 16] = [
             (|s| s.platform_fee_rate = "15%".into(), "supply.platform_fee_rate"),
             (|s| s.withdraw_fee_rate = "1.01".into(), "supply.withdraw_fee_rate"),
             (|s| s.withdraw_min = "10.001".into(), "supply.withdraw_min"),
@@ -249,6 +261,8 @@ mod tests {
             (|s| s.withdraw_enabled = true, "supply.withdraw_enabled"),
             (|s| s.sms.sender = SmsSender::Development, "supply.development"),
             (|s| s.sms.sender = SmsSender::Http, "supply.sms.url"),
+            (|s| s.payout.url = Some("https://a.example".into()), "supply.payout.token"),
+            (|s| s.payout.key_life_hours = 0, "supply.payout.key_life_hours is 0"),
             (|s| s.keys.pepper = Some(SecretRef::Env("X".into())), "supply.keys.kek is not set"),
             (|s| drop(s.keys.kek.insert("0".into(), SecretRef::Env("X".into()))), "supply.keys.kek names"),
         ];

@@ -69,6 +69,8 @@ pub struct Supply {
     pub calls_per_minute: u32,
     /// Verifications of an operator in a minute.
     pub verify_per_minute: u32,
+    /// Life of a link to a statement.
+    pub statement_url_minutes: u32,
     /// How long a token is believed without a look at its row.
     pub token_status_cache_seconds: u32,
     /// Whose days count.
@@ -83,6 +85,8 @@ pub struct Supply {
     pub issuer: Issuer,
     /// Who sends codes.
     pub sms: Sms,
+    /// Who pays out.
+    pub payout: Payout,
     /// Where providers are.
     pub providers: Providers,
 }
@@ -115,6 +119,7 @@ impl Default for Supply {
             withdraw_sms_per_day: 10,
             calls_per_minute: 6000,
             verify_per_minute: 10,
+            statement_url_minutes: 15,
             token_status_cache_seconds: 10,
             timezone: TIMEZONE.into(),
             scheduler_interval: Span::seconds(5),
@@ -122,6 +127,7 @@ impl Default for Supply {
             kms: Kms::default(),
             issuer: Issuer::default(),
             sms: Sms::default(),
+            payout: Payout::default(),
             providers: Providers::default(),
         }
     }
@@ -284,6 +290,24 @@ pub enum SmsSender {
     Development,
     /// A service over HTTP.
     Http,
+}
+
+/// `[supply.payout]`: a payout service, where `url` is set; else the platform's staff pay by hand.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Payout {
+    /// Address of the service.
+    pub url: Option<String>,
+    /// Its bearer token.
+    pub token: Option<SecretRef>,
+    /// How long it remembers a reference: as long it may be told again.
+    pub key_life_hours: u32,
+}
+
+impl Default for Payout {
+    fn default() -> Self {
+        Self { url: None, token: None, key_life_hours: 24 }
+    }
 }
 
 /// `[supply.providers]`: base addresses, and what they tell of quota.

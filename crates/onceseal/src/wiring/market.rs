@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use auth::{Callers, Issuer, KeyRing, Statuses, Verifier};
+use certify::shelf::Shelf;
 use custody::kms::Vault;
+use custody::pay::{HttpPayout, HttpPayoutSettings, PayoutService};
 use custody::provider::{Addresses, Settings, policy::Policy as Verdicts};
 use custody::sms::SmsCodes;
 use custody::{Custody, Fingerprints, LocalKeyring, Material};
@@ -16,10 +18,11 @@ use kernel::Clock;
 use onceseal_http::{Fingerprints as Hashes, Profile, Protocol};
 use secrecy::SecretString;
 use store::Query;
+use supply::consumers::{Statements, payout, statement};
 use supply::rewrap;
 use supply::tokens::TokenRows;
 use supply::{House, Keys, Route};
-use web::supply::{Rate, Rates, Supply};
+use web::supply::{Links, OnShelf, Rate, Rates, Supply};
 
 use super::keys_folder;
 use super::secrets::{self, Secrets};
@@ -53,10 +56,12 @@ pub fn check(config: &Config) -> Result<(), String> {
     if config.supply.enabled && config.supply.kms.kind == KmsKind::Vault {
         vault(&config.supply.kms)?;
     }
-    super::sms::sender(config).map(drop)
+    super::sms::sender(config)?;
+    payouts(config).map(drop)
 }
 
-/// Puts the supply side together; `None` where it is off.
+/// Puts the supply side together; `None` where it is off. Statements stand on `shelf`, their links begin with
+/// `public_url`.
 ///
 /// # Errors
 /// Says which setting or key, why, and what to do.
@@ -64,6 +69,8 @@ pub async fn open(
     config: &Config,
     door: &Door,
     clock: &Arc<dyn Clock>,
+    shelf: &Shelf,
+    public_url: &str,
 ) -> Result<Option<Arc<Supply>>, String> {
     let set = &config.supply;
     if !set.enabled {
@@ -95,9 +102,16 @@ pub async fn open(
         IdempotencyProfile::Spec => Profile::Seed,
         IdempotencyProfile::Draft => Profile::Draft,
     };
+    let house = Arc::new(house);
+    let files = Arc::new(OnShelf(shelf.clone()));
+    let statements = Statements { door: door.clone(), house: Arc::clone(&house), files };
+    let (current, former) = secrets.links();
+    let life = Duration::from_secs(60 * u64::from(set.statement_url_minutes));
     Ok(Some(Arc::new(Supply {
         door: door.clone(),
-        house: Arc::new(house),
+        house,
+        statements: Arc::new(statements),
+        links: Links::new(current, former, public_url, life),
         callers: Callers::new(verifier, statuses),
         issuer,
         protocol: Arc::new(protocol),
@@ -235,14 +249,29 @@ fn codes(versions: &[(u32, Material)]) -> Result<SmsCodes, String> {
     SmsCodes::new(current, newest.next()).map_err(|cause| format!("supply.keys.sms: {cause}"))
 }
 
+/// Whoever pays out, by the configuration; `None` where people do.
+///
+/// # Errors
+/// Says which setting, why, and what to do.
+pub fn payouts(config: &Config) -> Result<Option<Arc<dyn PayoutService>>, String> {
+    let set = &config.supply.payout;
+    let Some((url, token)) = set.url.as_ref().zip(set.token.as_ref()).filter(|_| config.supply.enabled)
+    else {
+        return Ok(None);
+    };
+    let token = token.read(Layout::Line).map_err(|cause| format!("supply.payout.token: {cause}"))?;
+    let settings = HttpPayoutSettings::new(url, SecretString::from(token.expose().to_owned()));
+    let service = HttpPayout::new(settings).map_err(|cause| format!("supply.payout.url: {cause}"))?;
+    Ok(Some(Arc::new(service)))
+}
+
 /// Who hears of which event.
 fn routes(config: &Config) -> Vec<Route> {
     let alerts = Route { prefix: ALERTS.into(), destination: "log".into() };
     let codes = Route { prefix: super::sms::EVENT.into(), destination: super::sms::NAME.into() };
-    [Some(alerts), (config.supply.sms.sender != SmsSender::Off).then_some(codes)]
-        .into_iter()
-        .flatten()
-        .collect()
+    let sent = (config.supply.sms.sender != SmsSender::Off).then_some(codes);
+    let paid = config.supply.payout.url.is_some().then(payout::route);
+    [Some(alerts), sent, paid].into_iter().flatten().chain(statement::routes()).collect()
 }
 
 async fn issuer(config: &Config, clock: &Arc<dyn Clock>) -> Result<(Verifier, Option<Arc<Issuer>>), String> {

@@ -30,6 +30,7 @@ use kernel::Clock;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use secrecy::SecretString;
 use store::migration::{CERTIFY, CORE, Chain, SUPPLY};
+use supply::consumers::{payout, statement};
 use web::health::Check;
 use web::token::{Token, Tokens};
 
@@ -119,7 +120,7 @@ impl House {
             None => visa,
         };
         visa.set_endpoints(endpoints);
-        let supply = market::open(config, visa.door(), &clock).await?;
+        let supply = market::open(config, visa.door(), &clock, &shelf, public_url).await?;
         let token = Token::random(&OsRandom);
         Ok(Self { visa: Arc::new(visa), token, clock, supply, shelf, _claim: claim })
     }
@@ -172,7 +173,8 @@ impl House {
 pub fn destinations(config: &Config) -> Vec<String> {
     let mut names = [config.announce.channels.clone(), config.announce.repeats.clone()].concat();
     if config.supply.enabled {
-        names.push("log".into());
+        names.extend(["log".into(), statement::NAME.to_owned()]);
+        names.extend(config.supply.payout.url.as_ref().map(|_| payout::NAME.to_owned()));
         names.extend((config.supply.sms.sender != SmsSender::Off).then(|| sms::NAME.to_owned()));
     }
     names.sort();

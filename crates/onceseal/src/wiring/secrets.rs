@@ -22,6 +22,7 @@ pub const FOLDER: &str = "supply";
 const FIRST: [&str; 6] = ["kek-1", "pepper", "idempotency", "sms-1", "guard", "buyer"];
 /// Labels under which keys proper are derived from the material.
 const IDEMPOTENCY: &str = "onceseal idempotency v1";
+const LINKS: &str = "onceseal statement links v1";
 const GUARD: &str = "onceseal guard v1";
 const BUYER: &str = "onceseal buyer keys v1";
 /// A key's bytes, as much as each purpose needs at most.
@@ -103,8 +104,18 @@ impl Secrets {
     /// Under which requests are compared: the current one, and those before.
     #[must_use]
     pub fn idempotency(&self) -> (SecretSlice<u8>, Vec<SecretSlice<u8>>) {
-        let former = self.former_idempotency.iter().map(|material| slice(material, IDEMPOTENCY));
-        (slice(&self.idempotency, IDEMPOTENCY), former.collect())
+        self.versions(IDEMPOTENCY)
+    }
+
+    /// Under which links to statements are made, of the same material: the current one, and those before.
+    #[must_use]
+    pub fn links(&self) -> (SecretSlice<u8>, Vec<SecretSlice<u8>>) {
+        self.versions(LINKS)
+    }
+
+    fn versions(&self, label: &str) -> (SecretSlice<u8>, Vec<SecretSlice<u8>>) {
+        let former = self.former_idempotency.iter().map(|material| slice(material, label));
+        (slice(&self.idempotency, label), former.collect())
     }
 
     /// The guard's.

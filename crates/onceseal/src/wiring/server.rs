@@ -3,7 +3,9 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
+use ::supply::consumers::Payouts;
 use certify::buffer::Flusher;
 use certify::recovery::Recovery;
 use relay::{Channel, Log, Relay, Telegram};
@@ -17,7 +19,7 @@ use super::export::Export;
 use super::keeper::Keeper;
 use super::reload::Reload;
 use super::scheduler::Scheduler;
-use super::{House, Metrics, Surroundings, destinations, node, plain, public_url, sms, waker};
+use super::{House, Metrics, Surroundings, destinations, market, node, plain, public_url, sms, waker};
 use crate::cli::api::{RunFile, Running};
 use crate::config::secret::Layout;
 use crate::config::settings::ArrivalMode;
@@ -70,6 +72,8 @@ impl Server {
         if let Some(supply) = &house.supply {
             begin(supply).await?;
             channels.extend(codes(config, &house)?);
+            channels.extend(payouts(config, supply)?);
+            channels.push(Arc::<supply::consumers::Statements>::clone(&supply.statements));
         }
         let relay = Relay::start(
             house.visa.door().clone(),
@@ -201,6 +205,17 @@ fn codes(config: &Config, house: &House) -> Result<Option<Arc<dyn Channel>>, Str
         custody: supply.house.keys.custody.clone(),
         store: supply.door.store().clone(),
         clock: Arc::clone(&house.clock),
+    })))
+}
+
+/// The channel of payouts, where a service pays.
+fn payouts(config: &Config, supply: &web::supply::Supply) -> Result<Option<Arc<dyn Channel>>, String> {
+    let Some(service) = market::payouts(config)? else { return Ok(None) };
+    Ok(Some(Arc::new(Payouts {
+        door: supply.door.clone(),
+        house: Arc::clone(&supply.house),
+        service,
+        key_life: Duration::from_secs(3600 * u64::from(config.supply.payout.key_life_hours)),
     })))
 }
 

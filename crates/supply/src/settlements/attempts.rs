@@ -11,7 +11,8 @@ select t.id, (select coalesce(max(p.attempt), 0) + 1 from supply_payout_attempts
 from supply_settlements t where t.id = $2 and t.status = 'processing'";
 
 const END: &str = "update supply_payout_attempts set result = $1, raw_code = $2, ended_at = $3
-where settlement_id = $4 and result = 'pending'";
+where settlement_id = $4 and result in ('pending', 'unknown')
+  and attempt = (select max(p.attempt) from supply_payout_attempts p where p.settlement_id = $5)";
 
 /// How an attempt ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,9 +41,9 @@ pub fn next(settlement_id: i64, at: Time) -> Write {
     Write::one("payout.attempt", NEXT, values![at, settlement_id])
 }
 
-/// The end of the attempt that is on its way, if one is. `raw_code` is the channel's, redacted, at most 64
+/// The end of the last attempt, if it has none for certain yet. `raw_code` is the channel's, redacted, at most 64
 /// characters.
 #[must_use]
 pub fn ended(settlement_id: i64, result: Result, raw_code: Option<&str>, at: Time) -> Write {
-    Write::any("payout.ended", END, values![result.as_str(), raw_code, at, settlement_id])
+    Write::any("payout.ended", END, values![result.as_str(), raw_code, at, settlement_id, settlement_id])
 }

@@ -1,12 +1,14 @@
 //! Settlements (sections 6.4, 11, 12): one file a command. Asking for money ([`Withdraw`], with a code of
 //! [`SendCode`]), and what becomes of it: the commands of [`step`]. Then what is read: settlements ([`view`]),
-//! earnings ([`records`]), sums ([`billing`]), and whether all of it balances ([`reconcile()`]).
+//! earnings ([`records`]), sums ([`billing`]), statements ([`statement`]), and whether all of it balances
+//! ([`reconcile()`]).
 
 pub mod attempts;
 pub mod billing;
 pub mod due;
 pub mod period;
 pub mod records;
+pub mod statement;
 pub mod step;
 pub mod view;
 

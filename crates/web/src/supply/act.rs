@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 use axum::response::Response;
-use door::{Answer, Done, Failure, Submission};
+use door::{Answer, AuditRow, Done, Failure, Submission};
 use guard::Exposure;
 use kernel::Time;
 use onceseal_http::{Call, Code, Rejection, Scope};
@@ -145,13 +145,21 @@ async fn recorded(
     let mut row = who.own().audit(event, &of_caller(who));
     row.action = action;
     row.result_code = code.to_owned();
+    on_record(supply, who.request_id(), row).await
+}
+
+/// One audit row, in a transaction of its own.
+///
+/// # Errors
+/// 503 in place of the answer.
+pub(super) async fn on_record(supply: &Supply, request_id: &str, row: AuditRow) -> Result<(), Box<Response>> {
     let random = supply.door.random();
     let plan = move |_: Vec<Vec<store::Row>>, now: Time| Ok((vec![row.clone().write(now, &*random)], ()));
     match supply.door.maintain("audit", Vec::new(), plan).await {
         Ok(_) => Ok(()),
         Err(failure) => {
-            tracing::error!(request_id = who.request_id(), %failure, "a refusal could not be audited");
-            Err(Box::new(envelope::later(who.request_id(), envelope::DEPENDENCY, 2)))
+            tracing::error!(request_id, %failure, "what was asked for could not be audited");
+            Err(Box::new(envelope::later(request_id, envelope::DEPENDENCY, 2)))
         }
     }
 }
@@ -162,7 +170,7 @@ pub(super) async fn exposed(supply: &Supply, who: &Who, exposure: &Exposure) {
     told(supply, &Withheld::new(exit::IN_RESPONSE, exposure), (&context, &of_caller(who))).await;
 }
 
-async fn told(supply: &Supply, withheld: &Withheld, (context, object): (&Context, &Object)) {
+pub(super) async fn told(supply: &Supply, withheld: &Withheld, (context, object): (&Context, &Object)) {
     metrics::counter!("onceseal_credential_exposure_blocked_total").increment(1);
     if let Err(failure) = withheld.tell(&supply.door, context, object).await {
         tracing::error!(%failure, "a withheld answer could not be audited");

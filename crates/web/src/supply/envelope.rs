@@ -34,6 +34,12 @@ pub(crate) const KEY_INVALID: Fixed = Fixed {
     message: "Idempotency-Key looks like a credential; send a random one, and replace that credential",
     message_zh: "Idempotency-Key 疑似凭证，请改用随机值，并更换该凭证",
 };
+pub(crate) const LINK_ENDED: Fixed = Fixed {
+    name: "SUP_SET_4101",
+    status: 410,
+    message: "this link has ended; ask for the statement again",
+    message_zh: "下载链接已过期，请重新获取对账单",
+};
 pub(crate) const ROUTE_UNKNOWN: Fixed = Fixed {
     name: "SUP_COM_4041",
     status: 404,

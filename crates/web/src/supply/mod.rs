@@ -2,7 +2,7 @@
 //!
 //! Modules in reading order: [`enter`] (who calls, and what stands around every handler), `envelope` (the one shape
 //! of answers), `rate` (how often), `count` (what is counted), `act` (a handler's way to the door), `read` (fields and queries); then the
-//! handlers: `accounts`, `packages`, `settlements`, `money`, `platform`, `tokens`, `audit`, `operations`;
+//! handlers: `accounts`, `packages`, `settlements`, `statements`, `money`, `platform`, `tokens`, `audit`, `operations`;
 //! [`openapi`] describes them.
 //!
 //! A request meets, in this order (section 7.3): credentials in its URL, bearer token and its standing, rate, scope
@@ -24,6 +24,7 @@ pub(crate) mod query_key;
 mod rate;
 mod read;
 mod settlements;
+mod statements;
 mod tokens;
 
 use std::sync::Arc;
@@ -36,10 +37,12 @@ use guard::Guard;
 use kernel::Clock;
 use onceseal_http::Protocol;
 use supply::House;
+use supply::consumers::Statements;
 use supply::slo::Tally;
 
 pub use rate::{Rate, Rates};
 pub use settlements::SMS_CODE;
+pub use statements::{Links, OnShelf};
 
 /// What the supply API needs.
 pub struct Supply {
@@ -63,6 +66,10 @@ pub struct Supply {
     pub twin_wait: Duration,
     /// What buyers' keys are hashed under.
     pub buyer_keys: secrecy::SecretSlice<u8>,
+    /// Makes and finds statements.
+    pub statements: Arc<Statements>,
+    /// Makes and reads links to them.
+    pub links: Links,
     /// The server's clock, as far as the database's is known.
     pub clock: Arc<dyn Clock>,
 }
@@ -82,6 +89,7 @@ pub(crate) fn routes(supply: &Shared) -> Router {
         .merge(accounts::routes(supply))
         .merge(packages::routes(supply))
         .merge(settlements::routes(supply))
+        .merge(statements::routes(supply))
         .merge(money::routes(supply))
         .merge(platform::routes(supply))
         .merge(tokens::routes(supply))

@@ -110,6 +110,20 @@ const SETTLEMENT: Shape = Shape {
     ],
 };
 
+const STATEMENT: Shape = Shape {
+    name: "Statement",
+    fields: &[
+        ID,
+        must("file_name", Kind::Said, "`statement_` and the settlement's number."),
+        must(
+            "download_url",
+            Kind::Said,
+            "Opens this one file, without a token, until it ends; then 410 `SUP_SET_4101`.",
+        ),
+        must("expires_at", Kind::Instant, "When the link ends."),
+    ],
+};
+
 const PERIOD: Field = must(
     "period",
     Kind::Object(&[must("start", Kind::Day, "First day."), must("end", Kind::Day, "Last day, inclusive.")]),
@@ -314,6 +328,17 @@ pub(super) const OPERATIONS: &[Operation] = &[
         summary_zh: "结算单详情",
         scopes: READS,
         answer: Answer::Data(200, SETTLEMENT),
+        codes: &[Code::SetMissing],
+        ..READ
+    },
+    Operation {
+        id: "getStatement",
+        path: "/api/v1/supply/settlements/{settlement_id}/statement",
+        summary: "Get a link to a settlement's statement",
+        summary_zh: "导出结算对账单",
+        about: "The file is made after each change of the settlement; until it is there, 503 with Retry-After.",
+        scopes: READS,
+        answer: Answer::Data(200, STATEMENT),
         codes: &[Code::SetMissing],
         ..READ
     },

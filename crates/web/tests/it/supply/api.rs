@@ -1,5 +1,6 @@
 //! A server with the supply API, and callers of it.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -8,6 +9,7 @@ use auth::{Callers, Grant, Issuer, IssuerKey, Role, Scopes, Statuses, UserType, 
 use axum::body::Body;
 use axum::http::{Method, Request};
 use certify::policy::Policy as Certification;
+use certify::shelf::Shelf;
 use custody::provider::policy::Policy as Verdicts;
 use custody::provider::{Addresses, Settings};
 use custody::sms::SmsCodes;
@@ -18,26 +20,31 @@ use http_body_util::BodyExt as _;
 use kernel::Clock as _;
 use kernel::money::{Currency, Quota, QuotaUnit};
 use onceseal_http::{Fingerprints as Hashes, Profile, Protocol};
+use relay::{Relay, Settings as Sending};
 use secrecy::SecretSlice;
 use serde_json::Value as Json;
 use store::{Query, Store, Write, values};
+use supply::consumers::{Statements, payout, statement};
 use supply::tokens::TokenRows;
 use supply::{House as Market, Keys, Policy, Route};
+use tempfile::TempDir;
 use testkit::CountingRandom;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::sync::RwLock;
 use tower::ServiceExt as _;
-use web::supply::{Rates, Supply};
+use web::supply::{Links, OnShelf, Rates, Supply};
 
 use crate::house::{Got, House};
 
 /// The platform's first administrator.
 pub(crate) const ADMIN: i64 = 90;
+/// Folder of statements.
+const SHELF: &str = "shelf";
 
 pub(crate) struct Api {
     pub(crate) house: House,
-    door: Door,
+    pub(crate) door: Door,
     issuer: Arc<Issuer>,
     pub(crate) market: Arc<Market>,
     pub(crate) guard: Arc<Guard>,
@@ -45,6 +52,10 @@ pub(crate) struct Api {
     pub(crate) provider: Arc<RwLock<()>>,
     address: String,
     policy: Policy,
+    /// Makes statements; nobody runs it but a test.
+    pub(crate) statements: Arc<Statements>,
+    /// Holds the shelf of statements.
+    files: TempDir,
     admin: String,
     count: AtomicU64,
 }
@@ -103,17 +114,20 @@ impl Api {
             Arc::new(Issuer::new("https://onceseal.example", "supply", vec![key]).expect("an issuer"));
         let gate = Arc::new(RwLock::new(()));
         let (held, address) = (Arc::clone(&issuer), provider(Arc::clone(&gate)).await);
-        let (mut kept, mut market, mut guard) = (None, None, None);
+        let (mut kept, mut market, mut guard, mut statements) = (None, None, None, None);
         let (numbers, at) = (policy.clone(), address.clone());
+        let files = tempfile::tempdir().expect("a folder");
+        let path = files.path().join(SHELF);
         let house = House::changed(Certification::default(), |state| {
             let door = state.visa.door().clone();
             kept = Some(door.clone());
-            let mut supply = supply(door, (numbers, at), held, Arc::clone(&state.clock));
+            let mut supply = supply((door, &path), (numbers, at), held, Arc::clone(&state.clock));
             if let Some(protocol) = Arc::get_mut(&mut supply.protocol) {
                 protocol.answers.profile = profile;
             }
             market = Some(Arc::clone(&supply.house));
             guard = Some(Arc::clone(&supply.guard));
+            statements = Some(Arc::clone(&supply.statements));
             web::State { supply: Some(Arc::new(supply)), ..state }
         })
         .await;
@@ -130,6 +144,8 @@ impl Api {
             provider,
             address,
             policy,
+            files,
+            statements: statements.expect("statements"),
             admin: String::new(),
             count,
         };
@@ -165,6 +181,11 @@ impl Api {
         let made = self.door.maintain("first", vec![], move |_, _| Ok((writes.clone(), ()))).await;
         made.expect("the first administrator");
         minted.token.expose().to_owned()
+    }
+
+    /// Where statements stand.
+    pub(crate) fn shelf(&self) -> PathBuf {
+        self.files.path().join(SHELF)
     }
 
     /// A key that no call had before.
@@ -205,7 +226,8 @@ impl Api {
         };
         let door = Door::new(store, self.door.random());
         let numbers = (self.policy.clone(), self.address.clone());
-        let supply = supply(door.clone(), numbers, Arc::clone(&self.issuer), self.house.clock.clone());
+        let (folder, at) = (self.shelf(), door.clone());
+        let supply = supply((at, &folder), numbers, Arc::clone(&self.issuer), self.house.clock.clone());
         let state = web::State {
             visa: Arc::clone(&self.house.visa),
             clock: self.house.clock.clone(),
@@ -229,7 +251,11 @@ impl Api {
         (token, key): (&str, &str),
         body: &str,
     ) -> Got {
-        let request = self.request((Method::POST, path), token, key, body);
+        self.call_at(server, self.request((Method::POST, path), token, key, body)).await
+    }
+
+    /// Any request at the other server.
+    pub(crate) async fn call_at(&self, server: &Server, request: Request<Body>) -> Got {
         let response = server.0.clone().oneshot(request).await.expect("infallible");
         let (parts, body) = response.into_parts();
         let body = body.collect().await.expect("a body").to_bytes().to_vec();
@@ -325,6 +351,19 @@ impl Api {
         rows.len()
     }
 
+    /// A relay with the channel of statements alone, that gives up after so many attempts.
+    pub(crate) fn relay(&self, attempts_max: i64) -> Relay {
+        let settings = Sending { attempts_max, ..Sending::default() };
+        let channels: Vec<Arc<dyn relay::Channel>> = vec![self.statements.clone()];
+        Relay::new(self.door.clone(), self.house.clock.clone(), channels, settings)
+    }
+
+    /// All statements that are due.
+    pub(crate) async fn statements_made(&self) {
+        let relay = self.relay(1);
+        while relay.turn().await.expect("a round").claimed > 0 {}
+    }
+
     /// The six digits of the newest SMS code, as the channel would derive them.
     pub(crate) async fn sms_code(&self) -> String {
         let sql = "select key_version, code_ref from supply_sms_codes order by id desc limit 1";
@@ -337,7 +376,7 @@ impl Api {
 }
 
 fn supply(
-    door: Door,
+    (door, folder): (Door, &Path),
     (policy, provider): (Policy, String),
     issuer: Arc<Issuer>,
     clock: Arc<dyn kernel::Clock>,
@@ -366,7 +405,10 @@ fn supply(
         clock: Arc::clone(&clock),
         keys,
         // Nobody serves it: deliveries wait.
-        routes: vec![Route { prefix: "supply.".into(), destination: "bus".into() }],
+        routes: std::iter::once(Route { prefix: "supply.".into(), destination: "bus".into() })
+            .chain(statement::routes())
+            .chain([payout::route()])
+            .collect(),
         guard: Some(Arc::clone(&guard)),
     };
     let tokens = Verifier::new(issuer.name(), issuer.audience(), issuer.keys().expect("keys"));
@@ -374,8 +416,14 @@ fn supply(
     let secret =
         |seed: u8| SecretSlice::from((0..32).map(|n: u8| n.wrapping_mul(29) ^ seed).collect::<Vec<u8>>());
     let hashes = Hashes::new(&secret(4), &[]).expect("hashes");
+    let market = Arc::new(market);
+    let files = Arc::new(OnShelf(Shelf::open(folder).expect("a shelf")));
+    let statements = Statements { door: door.clone(), house: Arc::clone(&market), files };
+    let life = Duration::from_secs(900);
     Supply {
-        house: Arc::new(market),
+        house: market,
+        statements: Arc::new(statements),
+        links: Links::new(secret(7), vec![], "https://onceseal.example", life),
         callers: Callers::new(tokens, Statuses::believing_for(Arc::new(rows), Duration::ZERO)),
         issuer: Some(issuer),
         protocol: Arc::new(Protocol::new(hashes, random)),

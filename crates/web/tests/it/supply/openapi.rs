@@ -17,6 +17,8 @@ use super::life::supplier;
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 /// The description itself is not described.
 const OURS: [&str; 2] = ["/api/v1/openapi.json", "/api/docs"];
+/// What a link opens is described by the link.
+const LINKED: &str = "/api/v1/supply/statements/";
 /// The five of section 7.1.
 const FIVE: [&str; 5] = ["createAccount", "publishPackage", "batchPrice", "withdraw", "cancelWithdrawal"];
 
@@ -109,7 +111,7 @@ async fn every_route_is_described_and_every_description_has_its_route() {
     let mut routed = BTreeSet::new();
     let sources = paths_of_sources();
     let paths: BTreeSet<_> = document["paths"].as_object().expect("paths").keys().cloned().collect();
-    for path in sources.union(&paths) {
+    for path in sources.union(&paths).filter(|path| !path.starts_with(LINKED)) {
         for method in METHODS {
             let got = api.house.call(bare(method, path)).await;
             match (got.status, got.json()["error"]["code"].as_str()) {

@@ -134,6 +134,7 @@ const SECTION_8: &[Row] = &[
     ("post", "supply/settlements/{}/cancel", 200, &[], &["SUP_SET_4041", "SUP_SET_4092", "SUP_SET_4094"]),
     ("get", "supply/settlements", 200, &[], &[]),
     ("get", "supply/settlements/{}", 200, &[], &["SUP_SET_4041"]),
+    ("get", "supply/settlements/{}/statement", 200, &[], &["SUP_SET_4041"]),
     ("get", "audit/events/{}", 200, &[], &[]),
     ("post", "platform/supply/accounts/{}/disable", 200, &["reason"], &[]),
     ("post", "platform/supply/packages/{}/freeze", 200, &[], &[]),

@@ -130,6 +130,8 @@ async fn answers_about_money_are_as_described() {
     ] {
         told.call(id, Some(&second), body).await;
     }
+    told.api.statements_made().await;
+    told.call("getStatement", Some(&second), Json::Null).await;
 }
 
 /// A call of a buyer, paid and on record, another order refunded, a third cancelled.
