@@ -12,7 +12,9 @@ use super::history::{self, Line};
 use crate::services::psql::Psql;
 
 /// All that succeeded on the supplier's settlements, in the order of commits; `$1` is its tenant.
-const HISTORY: &str = "select a.event_name, a.object_id, coalesce(a.idempotency_key, '') from audit_events a
+const HISTORY: &str = "select a.event_name, a.object_id,
+  case when a.operator_type = 'system' then '' else coalesce(a.idempotency_key, '') end
+from audit_events a
 where a.tenant_id = $1 and a.result_code = 'OK' and a.event_name like 'supply.settlement.%'
 order by pg_xact_commit_timestamp(a.xmin), a.id";
 
@@ -141,7 +143,6 @@ impl Verdict {
                 self.findings.push(format!("{key}: {deed:?} was told {end:?}, and the audit has {effect:?}"));
             }
         }
-        // What was done before the run: setting the market up has no settlements.
         for (key, lines) in effects {
             self.findings.push(format!("{key}: nobody sent this, and the audit has {lines:?}"));
         }
