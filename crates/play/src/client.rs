@@ -1,5 +1,7 @@
 //! A caller of the API: a token, a fresh `X-Request-Id` for each attempt, a key for each intention.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::HeaderMap;
@@ -115,11 +117,21 @@ impl Answer {
     }
 }
 
+/// Hears of every whole answer.
+pub type Watcher = Arc<dyn Fn(&Call, &Answer) + Send + Sync>;
+
 /// Speaks to one server, over as many connections as there are calls at once.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Client {
     base: String,
     http: reqwest::Client,
+    watcher: Option<Watcher>,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("base", &self.base).finish_non_exhaustive()
+    }
 }
 
 impl Client {
@@ -133,13 +145,19 @@ impl Client {
         let http =
             reqwest::Client::builder().timeout(WITHIN).redirect(reqwest::redirect::Policy::none()).build();
         let http = http.map_err(|cause| format!("no HTTP client: {cause}"))?;
-        Ok(Self { base: base.into(), http })
+        Ok(Self { base: base.into(), http, watcher: None })
+    }
+
+    /// From now on this one hears of every answer, also of clients that come from this one.
+    #[must_use]
+    pub fn watched(self, watcher: Watcher) -> Self {
+        Self { watcher: Some(watcher), ..self }
     }
 
     /// The same client for another server of the installation.
     #[must_use]
     pub fn at(&self, base: impl Into<String>) -> Self {
-        Self { base: base.into(), http: self.http.clone() }
+        Self { base: base.into(), ..self.clone() }
     }
 
     /// A key that no other call has.
@@ -171,7 +189,11 @@ impl Client {
         let answer = request.send().await.map_err(fail)?;
         let (status, headers) = (answer.status(), answer.headers().clone());
         let body = answer.bytes().await.map_err(fail)?.to_vec();
-        Ok(Answer { request_id, status, headers, body })
+        let answer = Answer { request_id, status, headers, body };
+        if let Some(watcher) = &self.watcher {
+            watcher(call, &answer);
+        }
+        Ok(answer)
     }
 
     /// A `GET` that must succeed; its `data`.

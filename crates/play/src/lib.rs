@@ -13,7 +13,7 @@ pub mod phone;
 pub mod provider;
 pub mod setting;
 
-pub use client::{Answer, Call, Client};
+pub use client::{Answer, Call, Client, Watcher};
 pub use market::{Buyer, Market, Supplier};
 pub use phone::Phone;
 pub use provider::Provider;

@@ -2,6 +2,7 @@
 //! person at the phone read the newest code.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::extract::State;
@@ -30,6 +31,8 @@ struct Inbox {
     /// In the order in which they came.
     messages: Mutex<Vec<Message>>,
     came: Notify,
+    down: AtomicBool,
+    refused: AtomicUsize,
 }
 
 /// The service; it ends with the runtime.
@@ -38,7 +41,29 @@ pub struct Phone {
     inbox: Arc<Inbox>,
 }
 
+/// As long as it lives, the service takes nothing.
+pub struct Outage(Arc<Inbox>);
+
+impl Drop for Outage {
+    fn drop(&mut self) {
+        self.0.down.store(false, Ordering::SeqCst);
+    }
+}
+
 impl Phone {
+    /// Takes nothing until the guard is dropped: every message is answered 503.
+    #[must_use]
+    pub fn outage(&self) -> Outage {
+        self.inbox.down.store(true, Ordering::SeqCst);
+        Outage(Arc::clone(&self.inbox))
+    }
+
+    /// How many messages were not taken.
+    #[must_use]
+    pub fn refused(&self) -> usize {
+        self.inbox.refused.load(Ordering::SeqCst)
+    }
+
     /// Listens on a free port of loopback.
     ///
     /// # Errors
@@ -101,6 +126,10 @@ async fn take(State(inbox): State<Arc<Inbox>>, Json(message): Json<Value>) -> St
     let Some((to, code)) = text("/to").zip(text("/params/code")) else {
         return StatusCode::BAD_REQUEST;
     };
+    if inbox.down.load(Ordering::SeqCst) {
+        inbox.refused.fetch_add(1, Ordering::SeqCst);
+        return StatusCode::SERVICE_UNAVAILABLE;
+    }
     inbox.messages.lock().push(Message { to, code });
     inbox.came.notify_waiters();
     StatusCode::OK
