@@ -1,5 +1,8 @@
 //! Log lines on standard error. A level without a crate's name goes to our own crates; libraries stay at
-//! `info` unless a filter names them, because at `trace` some of them print what they send.
+//! `info` unless a filter names them, because at `trace` some of them print what they send. Where the supply side is on,
+//! every line passes its guard ([`guarded`]).
+
+pub mod guarded;
 
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::FmtSpan;
@@ -42,7 +45,7 @@ pub fn start(config: &Config) -> Result<Started, String> {
         .with_env_filter(filter)
         .with_span_events(FmtSpan::NONE)
         .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
-        .with_writer(std::io::stderr);
+        .with_writer(guarded::Guarded);
     let started = match config.log.format {
         LogFormat::Json => lines.json().flatten_event(true).with_current_span(false).try_init(),
         LogFormat::Text => lines.try_init(),
@@ -62,7 +65,7 @@ fn traced(format: LogFormat, filter: EnvFilter, endpoint: &str) -> Result<Starte
     let lines = tracing_subscriber::fmt::layer()
         .with_span_events(FmtSpan::NONE)
         .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
-        .with_writer(std::io::stderr);
+        .with_writer(guarded::Guarded);
     let lines = match format {
         LogFormat::Json => lines.json().flatten_event(true).with_current_span(false).boxed(),
         LogFormat::Text => lines.boxed(),

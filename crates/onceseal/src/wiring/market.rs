@@ -83,6 +83,7 @@ pub async fn open(
     agree(door, &secrets, &keys).await?;
     let scanner = Scanner::standard().map_err(|cause| format!("the guard's patterns: {cause}"))?;
     let guard = Arc::new(Guard::new(scanner, TOKEN_EXCEPTIONS.to_vec(), &secrets.guard()));
+    crate::logging::guarded::pass(&guard);
     let house = House {
         policy,
         random: Arc::clone(&random),

@@ -14,6 +14,7 @@ pub mod secrets;
 pub mod server;
 pub mod sms;
 pub mod waker;
+pub mod withheld;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -19,7 +19,9 @@ use super::export::Export;
 use super::keeper::Keeper;
 use super::reload::Reload;
 use super::scheduler::Scheduler;
-use super::{House, Metrics, Surroundings, destinations, market, node, plain, public_url, sms, waker};
+use super::{
+    House, Metrics, Surroundings, destinations, market, node, plain, public_url, sms, waker, withheld,
+};
 use crate::cli::api::{RunFile, Running};
 use crate::config::secret::Layout;
 use crate::config::settings::ArrivalMode;
@@ -43,7 +45,7 @@ pub struct Server {
     export: Export,
     scheduler: Option<Scheduler>,
     keeper: Option<Keeper>,
-    tasks: [JoinHandle<()>; 2],
+    tasks: Vec<JoinHandle<()>>,
     run_file: RunFile,
 }
 
@@ -99,7 +101,7 @@ impl Server {
             metrics,
             ..ServeSettings::default()
         };
-        let visa = Arc::clone(&house.visa);
+        let (visa, lines) = (Arc::clone(&house.visa), withheld::of(&house));
         let reload = Reload { places, loaded, visa, tls }
             .start()
             .map_err(|cause| format!("no signal handler: {cause}"))?;
@@ -116,7 +118,7 @@ impl Server {
             export,
             scheduler,
             keeper,
-            tasks: [reload, waker],
+            tasks: [reload, waker].into_iter().chain(lines).collect(),
             run_file,
         })
     }
