@@ -2,13 +2,15 @@
 //!
 //! Modules in reading order: [`config`] (from `onceseal.toml`, environment and flags to settings),
 //! [`random`] (the real clock and randomness), [`logging`], [`wiring`] (from settings to a running server),
-//! [`demo`] (a server of its own and a story told to it), [`cli`] (one file a command).
+//! [`demo`] (a server of its own and a story told to it), [`gate`] (servers of its own, and everything that must hold),
+//! [`cli`] (one file a command).
 //!
 //! Not here: HTTP routes (`web`), certificates (`certify`), verification (`seal`).
 
 pub mod cli;
 pub mod config;
 pub mod demo;
+pub mod gate;
 pub mod logging;
 pub mod random;
 #[cfg(feature = "otel")]

@@ -13,6 +13,7 @@ mod demo_market;
 pub mod erase;
 pub mod export;
 pub mod fetch;
+pub mod gate;
 pub mod import;
 pub mod init;
 pub mod inspect;
@@ -163,6 +164,8 @@ pub enum Command {
     Supply(supply::Supply),
     /// Whether the supply side's money adds up: verify
     Ledger(ledger::Ledger),
+    /// Hold the acceptance gate of the supply side on servers of its own, with a sealed report
+    Gate(gate::Gate),
     /// Announcements that wait for a person: list, redrive, settle
     Announcements(announcements::Announcements),
     /// Counts, and whether a server runs
@@ -222,6 +225,7 @@ async fn run(cli: Cli, out: Out) -> Ended {
         Command::Token(args) => args.run(globals, out).await,
         Command::Supply(args) => args.run(globals, out).await,
         Command::Ledger(args) => args.run(globals, out).await,
+        Command::Gate(args) => args.run(out).await,
         Command::Announcements(args) => args.run(globals, out).await,
         Command::Status(args) => args.run(globals, out).await,
         Command::Completions(args) => args.run(),

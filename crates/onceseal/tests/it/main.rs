@@ -15,6 +15,8 @@ mod export;
 #[cfg(test)]
 mod files;
 #[cfg(test)]
+mod gate;
+#[cfg(test)]
 mod home;
 #[cfg(test)]
 mod keys;

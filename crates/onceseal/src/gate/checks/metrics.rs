@@ -1,0 +1,80 @@
+//! The figures of section 19 of the domain's specification after everything that was done here: billing errors and
+//! conflicts, and the boundary of credentials. A figure without a sample is none, and fails.
+
+use play::Call;
+use serde_json::{Value as Json, json};
+
+use super::super::check::{Book, Check};
+use super::super::stage::Stage;
+
+pub(super) async fn run(stage: &Stage, book: &Book) {
+    book.check("M-004", async |check| errors(stage, check).await).await;
+    book.check("M-005", async |check| conflicts(stage, check).await).await;
+    let expected = [("M-013", json!(0)), ("M-014", json!(100)), ("M-015", json!(0)), ("M-016", json!(100))];
+    for (id, value) in expected {
+        book.check(id, async |check| boundary(stage, check, (id, &value)).await).await;
+    }
+}
+
+/// Errors of the ledger that stand; those that were put in were refused.
+async fn errors(stage: &Stage, check: &mut Check) -> Result<(), String> {
+    let data = figure(stage, check, "M-004").await?;
+    let count = |name: &str| data.get(name).and_then(Json::as_i64).unwrap_or(-1);
+    check.so("there is a sample", count("denominator") > 100);
+    // INV-SET-003 puts one in, which is refused.
+    check.equal("billing errors, all of them put in here", &1, &count("numerator"));
+    let ledger = stage.operated("/ledger").await?;
+    check.equal("billing errors that stand", &Some(&json!([])), &ledger.get("violations"));
+    Ok(())
+}
+
+/// Other payloads under a key of withdraw or cancel: those that this gate sent, and no more.
+async fn conflicts(stage: &Stage, check: &mut Check) -> Result<(), String> {
+    let data = figure(stage, check, "M-005").await?;
+    let count = |name: &str| data.get(name).and_then(Json::as_i64).unwrap_or(-1);
+    check.so("there is a sample", count("denominator") > 100);
+    // Three states of withdrawing and of cancelling (FI-002), and CON-SET-002.
+    check.equal("conflicts, all of them sent here", &7, &count("numerator"));
+    Ok(())
+}
+
+/// What the product says of a figure.
+async fn figure(stage: &Stage, check: &mut Check, id: &str) -> Result<Json, String> {
+    let path = format!("/api/v1/audit/metrics/{}", id.to_lowercase().replace('-', ""));
+    let answer = stage.send(check, &Call::get(path, &stage.market.admin)).await?;
+    check.equal("the figure is told", &200, &answer.code());
+    let data = answer.data();
+    for (name, value) in data.as_object().into_iter().flatten() {
+        check.value(name.clone(), value.clone());
+    }
+    check.equal("there is a sample", &false, &(data.get("status") == Some(&json!("no_sample"))));
+    Ok(data)
+}
+
+async fn boundary(stage: &Stage, check: &mut Check, (id, expected): (&str, &Json)) -> Result<(), String> {
+    let data = figure(stage, check, id).await?;
+    check.equal(id, &Some(expected), &data.get("value"));
+    check.equal("it is met", &Some(&json!("pass")), &data.get("status"));
+    match id {
+        "M-013" => {
+            let blocked = data.get("blocked").and_then(Json::as_i64).unwrap_or(-1);
+            check.so("what was held back is counted apart", blocked >= 6);
+        }
+        // What did not happen has no requests; what could have is counted.
+        "M-015" => {
+            let called = "select count(*) from supply_usage_records";
+            let called = stage.database.count(called).await?;
+            check.value("calls of consumers", called);
+            check.so("there were calls of consumers", called > 0);
+        }
+        _ => {
+            let whole = data.get("denominator").and_then(Json::as_i64).unwrap_or(-1);
+            check.so("of some requests", whole > 100);
+        }
+    }
+    if id != "M-015" {
+        let samples = data.get("samples").and_then(Json::as_array).map_or(0, Vec::len);
+        check.so("with samples", samples > 0);
+    }
+    Ok(())
+}
