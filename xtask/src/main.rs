@@ -4,6 +4,7 @@ mod bench;
 mod canary;
 mod crash;
 mod faults;
+mod gate;
 mod gates;
 mod hammer;
 mod lab;
@@ -48,6 +49,8 @@ enum Task {
     Ledger(ledger::Ledger),
     /// Schemathesis against a real server with a market on it: all checks, by the document that it serves
     Schemathesis(schemathesis::Schemathesis),
+    /// The acceptance gate of the supply side on both engines: real faults, real locks, a sealed report
+    Gate(gate::Gate),
     /// Seeded runs of several nodes in virtual time over a store that fails, with the real door and relay
     Sim(sim::Sim),
     /// No secret and no mail address in what a run left behind
@@ -68,6 +71,7 @@ fn main() -> ExitCode {
         Task::Faults(faults) => faults.run(),
         Task::Ledger(ledger) => ledger.run(),
         Task::Schemathesis(schemathesis) => schemathesis.run(),
+        Task::Gate(gate) => gate.run(),
         Task::Sim(sim) => sim.run(),
         Task::Canary(canary) => canary.run(),
         Task::Vectors(vectors) => vectors.run(),
