@@ -39,18 +39,18 @@ impl Verdict {
             list("failures").iter().map(|one| worded(one, "operations")).collect();
         findings.extend(list("errors").iter().map(|one| worded(one, "count")));
         if report.get("complete") != Some(&Json::Bool(true)) {
-            findings.push(format!("the run is not complete: {}", report["stop_reason"]));
+            let reason = report.get("stop_reason").unwrap_or(&Json::Null);
+            findings.push(format!("the run is not complete: {reason}"));
         }
         if operations != u64::try_from(described)? {
             findings.push(format!("{operations} operations of {described} were tried"));
         }
-        let done = |phase: &&str| report["phases"][*phase]["status"] == "success";
-        findings.extend(
-            PHASES
-                .iter()
-                .filter(|phase| !done(phase))
-                .map(|phase| format!("{phase}: {}", report["phases"][*phase])),
-        );
+        for phase in PHASES {
+            let told = report.get("phases").and_then(|phases| phases.get(phase)).unwrap_or(&Json::Null);
+            if told.get("status").and_then(Json::as_str) != Some("success") {
+                findings.push(format!("{phase}: {told}"));
+            }
+        }
         Ok(Self { operations, cases, findings })
     }
 
