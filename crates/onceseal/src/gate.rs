@@ -3,7 +3,7 @@
 //! report with all evidence, sealed.
 //!
 //! Modules in reading order: [`list`] (every check there is), [`check`] (one check and its evidence), [`database`] (the
-//! database behind the product's back), [`node`] (a server), [`stage`] (everything around it), [`desk`] (a supplier's
+//! database behind the product's back), [`node`] (a server), [`ground`] and [`stage`] (everything around it), [`desk`] (a supplier's
 //! calls), [`raw`] (a request byte by byte), [`metrics`], [`scratch`], [`evidence`], [`checks`] (what is checked, a file
 //! a family), [`report`], [`sealed`].
 //!
@@ -14,6 +14,7 @@ pub mod checks;
 pub mod database;
 pub mod desk;
 pub mod evidence;
+pub mod ground;
 pub mod list;
 pub mod metrics;
 pub mod node;

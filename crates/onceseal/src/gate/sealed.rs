@@ -44,7 +44,7 @@ pub fn sealed(report: &Report, at: Time) -> Result<(Sealed, Vec<u8>), String> {
     let mut seed = Zeroizing::new([0; 32]);
     OsRandom.fill(&mut *seed);
     let key = SigningKey::from_seed(&seed);
-    let reference = format!("gate_{}_{}", at.seconds(), super::stage::letters(12));
+    let reference = format!("gate_{}_{}", at.seconds(), super::ground::letters(12));
     let json = report.json()?;
     let run = run(report, (&reference, &json), at);
     let draft = Draft { html: report.html()?.into_bytes(), run, reference };

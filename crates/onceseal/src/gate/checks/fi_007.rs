@@ -6,9 +6,10 @@ use guard::canary::contains_run;
 
 use super::super::check::{Book, Check};
 use super::super::desk::{code, is};
+use super::super::ground::letters;
 use super::super::metrics::counter;
 use super::super::raw::Raw;
-use super::super::stage::{Stage, letters};
+use super::super::stage::Stage;
 
 const NAMES: &str = "key, apikey, xapikey, xgoogapikey, appkey, apisecret, apipassword, appsecret, accesskey,
 accesskeyid, secretkey, secretid, secret, clientsecret, ak, sk, token, accesstoken, refreshtoken, idtoken, authtoken,

@@ -14,9 +14,10 @@ use guard::canary::contains_run;
 use super::super::check::{Book, Check};
 use super::super::database::Engine;
 use super::super::desk::{ACCOUNTS, code, is, moving};
+use super::super::ground::letters;
 use super::super::metrics::counter;
 use super::super::raw::Raw;
-use super::super::stage::{Stage, letters};
+use super::super::stage::Stage;
 
 /// How long a line may take to be logged.
 const LOGGED_WITHIN: Duration = Duration::from_secs(20);

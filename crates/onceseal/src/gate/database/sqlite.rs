@@ -80,9 +80,9 @@ pub(super) fn trigger(verb: &str, table: &str, fault: Fault) -> String {
         // An error of the statement, not of a value: the smallest integer has no absolute one.
         Fault::Breaks | Fault::Hangs => "select abs(-9223372036854775807 - 1)",
         Fault::Ignored => "select raise(ignore)",
-        // Some ten milliseconds of counting.
+        // Some milliseconds of counting: a slice stays well within a lease.
         Fault::Slow => {
-            "select max(n) from (with recursive c (n) as (select 1 union all select n + 1 from c where n < 100000) select n from c)"
+            "select max(n) from (with recursive c (n) as (select 1 union all select n + 1 from c where n < 20000) select n from c)"
         }
         // A row without its parent, which only the commit looks at.
         Fault::AtCommit => "insert into gate_child (parent) values (1)",
