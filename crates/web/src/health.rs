@@ -1,4 +1,5 @@
-//! Is it alive, can it work, how much does it do: `/healthz`, `/readyz`, `/metrics`.
+//! Is it alive, can it work, how much does it do: `/healthz`, `/readyz`, `/metrics`; and the supply specification's
+//! `/actuator/health`, which says as much in one word, without reasons (section 8.5).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -102,17 +103,34 @@ pub(crate) async fn alive() -> Response {
 /// who asks.
 pub(crate) type Readiness = tokio::sync::Mutex<Option<(Instant, Map<String, Json>)>>;
 
-pub(crate) async fn ready(State(edge): State<Arc<Edge>>) -> Response {
+/// It answers, so it lives.
+pub(crate) async fn live() -> Response {
+    fresh(StatusCode::OK, json!({ "status": "UP" }).to_string())
+}
+
+/// Whether it can work.
+pub(crate) async fn up(State(edge): State<Arc<Edge>>) -> Response {
+    if verdict(&edge).await.is_empty() {
+        return live().await;
+    }
+    fresh(StatusCode::SERVICE_UNAVAILABLE, json!({ "status": "DOWN" }).to_string())
+}
+
+/// Why it is not ready, as found within the last moment.
+async fn verdict(edge: &Edge) -> Map<String, Json> {
     let mut last = edge.readiness.lock().await;
-    let reasons = match &*last {
+    match &*last {
         Some((at, reasons)) if at.elapsed() < VERDICT_KEPT => reasons.clone(),
         _ => {
-            let found = reasons(&edge).await;
+            let found = reasons(edge).await;
             *last = Some((Instant::now(), found.clone()));
             found
         }
-    };
-    drop(last);
+    }
+}
+
+pub(crate) async fn ready(State(edge): State<Arc<Edge>>) -> Response {
+    let reasons = verdict(&edge).await;
     if reasons.is_empty() {
         return fresh(StatusCode::OK, json!({ "status": "ready" }).to_string());
     }

@@ -59,6 +59,9 @@ pub fn router(state: State) -> Router {
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
         .route("/metrics", get(health::metrics))
+        .route("/actuator/health", get(health::up))
+        .route("/actuator/health/live", get(health::live))
+        .route("/actuator/health/ready", get(health::up))
         .nest("/api/v1/certify", orders())
         .with_state(Arc::clone(&edge));
     let routes = match &supply {
@@ -114,4 +117,5 @@ fn orders() -> Router<Arc<Edge>> {
         .route("/wrapping-keys", get(market::wrapping_keys))
         .route("/wrapping-keys/rewrap", post(market::rewrap))
         .route("/ledger", get(market::ledger))
+        .route("/slo", get(market::slo))
 }

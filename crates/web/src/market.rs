@@ -1,5 +1,5 @@
 //! What the server's operator orders of the supply side: the platform's first administrator, tokens without one,
-//! and whether the ledger balances. With an operator's token of AuditVisa, so that a set-up needs no administrator
+//! whether the ledger balances, and whether promises are kept. With an operator's token of AuditVisa, so that a set-up needs no administrator
 //! who is there already. Not here: the supply API itself ([`crate::supply`]).
 
 use std::sync::Arc;
@@ -7,18 +7,20 @@ use std::time::Duration;
 
 use ::supply::caller::PLATFORM;
 use ::supply::platform::AddStaff;
+use ::supply::slo::{Period, Report};
 use ::supply::tokens::{Issue, Shown};
 use ::supply::{Action, Caller, Commanded, Context, Object};
 use auth::{Grant, Role, Scopes, UserType};
 use axum::extract::{Request, State};
 use axum::http::Uri;
 use door::{Answer as Answered, Submission};
+use kernel::Time;
 use serde_json::{Map, Value as Json, json};
 
 use crate::arrival;
 use crate::codes::{INPUT_INVALID, INTERNAL_ERROR, ROUTE_UNKNOWN};
 use crate::edge::Edge;
-use crate::operator::{Answer, input, nothing_asked, nothing_left, shown, text, unusable};
+use crate::operator::{Answer, asked, input, invalid, nothing_asked, nothing_left, shown, text, unusable};
 use crate::problem::Problem;
 use crate::supply::Supply;
 use crate::token::Operator;
@@ -30,6 +32,8 @@ const TTL_LONGEST: u64 = 259_200;
 
 /// Rows of each table that one order rewraps: some seconds of work.
 const REWRAPPED: i64 = 200;
+/// What is reported where nothing is said: budgets are a month's.
+const MONTH: Duration = Duration::from_secs(30 * 24 * 3600);
 
 pub(crate) async fn administrator(operator: Operator, State(edge): Shared, request: Request) -> Answer {
     let supply = on(&edge)?;
@@ -72,6 +76,31 @@ pub(crate) async fn issue(operator: Operator, State(edge): Shared, request: Requ
     };
     nothing_left(&input)?;
     Ok(shown(&token(supply, (&operator, &request_id), grant).await?))
+}
+
+/// What the promises of sections 18 and 19 came to, over a period.
+pub(crate) async fn slo(_operator: Operator, State(edge): Shared, uri: Uri) -> Answer {
+    let supply = on(&edge)?;
+    let asked = asked(uri.query().unwrap_or_default(), &["since", "until"])?;
+    let instant = |name: &str| {
+        let text = asked.get(name).and_then(Json::as_str);
+        text.map(|text| Time::parse_rfc3339(text).map_err(|cause| invalid(format!("{name}: {cause}"))))
+            .transpose()
+    };
+    // The store's clock may be ahead of what is known of it, and what was just counted is part of it.
+    let to = instant("until")?.unwrap_or_else(|| supply.clock.now().plus(Duration::from_secs(1)));
+    let from = instant("since")?.unwrap_or_else(|| to.minus(MONTH));
+    if to <= from {
+        return Err(invalid(format!("until {to} is not after since {from}")));
+    }
+    supply.tally.keep(&supply.door).await?;
+    let report = Report::of(supply.door.store(), Period { from, to }).await?;
+    let broken = report.is_broken();
+    let mut json = serde_json::to_value(&report).map_err(|_| Problem::new(INTERNAL_ERROR))?;
+    if let Some(members) = json.as_object_mut() {
+        members.insert("broken".into(), broken.into());
+    }
+    Ok(shown(&json))
 }
 
 /// Every rule of section 11.5 over everything that is stored, and the ledger on one page. Changes nothing.

@@ -5,13 +5,14 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use metrics::{Counter, Histogram, counter, gauge, histogram};
-use metrics_exporter_prometheus::{BuildError, PrometheusBuilder, PrometheusRecorder};
+use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusRecorder};
 use serde_json::Value as Json;
 
 use crate::edge::Edge;
+use crate::supply::count::SECONDS;
 
 /// All routes as they are counted; what matches none of them is `unmatched`.
-const ROUTES: [&str; 28] = [
+const ROUTES: [&str; 32] = [
     "unmatched",
     "/webhooks/{source}",
     "/d/{file}",
@@ -19,6 +20,9 @@ const ROUTES: [&str; 28] = [
     "/healthz",
     "/readyz",
     "/metrics",
+    "/actuator/health",
+    "/actuator/health/live",
+    "/actuator/health/ready",
     "/api/v1/certify/events",
     "/api/v1/certify/events/{event}",
     "/api/v1/certify/events/{event}/retry",
@@ -37,6 +41,7 @@ const ROUTES: [&str; 28] = [
     "/api/v1/certify/platform-admins",
     "/api/v1/certify/platform-tokens",
     "/api/v1/certify/ledger",
+    "/api/v1/certify/slo",
     "/api/v1/certify/announcements",
     "/api/v1/certify/announcements/{id}/redrive",
     "/api/v1/certify/announcements/{id}/settle",
@@ -64,12 +69,18 @@ const STATUSES: [(u16, &str); 15] = [
 const BUCKETS: [f64; 14] =
     [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 5.0];
 
+/// Those of the supply side's buttons: the limits of their promises are among them, so that a rule can ask how many
+/// were slower. In seconds what [`BOUNDS_MS`](supply::slo::tally::BOUNDS_MS) is in milliseconds.
+const SUPPLY_BUCKETS: [f64; 12] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 0.8, 1.2, 2.0, 5.0];
+
 /// The recorder for `metrics::set_global_recorder`; its handle is what `/metrics` prints.
 ///
 /// # Errors
 /// Never with the buckets above; the exporter's signature has it.
 pub fn recorder() -> Result<PrometheusRecorder, BuildError> {
-    Ok(PrometheusBuilder::new().set_buckets(&BUCKETS)?.build_recorder())
+    let supply = Matcher::Full(SECONDS.to_owned());
+    let builder = PrometheusBuilder::new().set_buckets(&BUCKETS)?;
+    Ok(builder.set_buckets_for_metric(supply, &SUPPLY_BUCKETS)?.build_recorder())
 }
 
 /// The meters of all routes.
@@ -159,4 +170,15 @@ fn resident_bytes() -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kib * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_classed_alike_in_metrics_and_in_kept_rows() {
+        let kept = ::supply::slo::tally::BOUNDS_MS.map(Duration::from_millis);
+        assert_eq!(SUPPLY_BUCKETS.map(Duration::from_secs_f64), kept);
+    }
 }

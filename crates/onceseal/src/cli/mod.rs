@@ -29,6 +29,7 @@ pub mod retry;
 pub mod send;
 pub mod serve;
 pub mod show;
+pub mod slo;
 pub mod status;
 pub mod supply;
 pub mod token;
@@ -166,6 +167,8 @@ pub enum Command {
     Ledger(ledger::Ledger),
     /// Hold the acceptance gate of the supply side on servers of its own, with a sealed report
     Gate(gate::Gate),
+    /// Whether the supply side's promises are kept: report, files
+    Slo(slo::Slo),
     /// Announcements that wait for a person: list, redrive, settle
     Announcements(announcements::Announcements),
     /// Counts, and whether a server runs
@@ -226,6 +229,7 @@ async fn run(cli: Cli, out: Out) -> Ended {
         Command::Supply(args) => args.run(globals, out).await,
         Command::Ledger(args) => args.run(globals, out).await,
         Command::Gate(args) => args.run(out).await,
+        Command::Slo(args) => args.run(globals, out).await,
         Command::Announcements(args) => args.run(globals, out).await,
         Command::Status(args) => args.run(globals, out).await,
         Command::Completions(args) => args.run(),

@@ -268,11 +268,13 @@ pub fn payouts(config: &Config) -> Result<Option<Arc<dyn PayoutService>>, String
 
 /// Who hears of which event.
 fn routes(config: &Config) -> Vec<Route> {
-    let alerts = Route { prefix: ALERTS.into(), destination: "log".into() };
+    let alerts = |destination: &str| Route { prefix: ALERTS.into(), destination: destination.into() };
+    // People who read a chat are told there as well, whatever it hears of certificates.
+    let chat = config.announce.telegram.is_some().then(|| alerts("telegram"));
     let codes = Route { prefix: super::sms::EVENT.into(), destination: super::sms::NAME.into() };
     let sent = (config.supply.sms.sender != SmsSender::Off).then_some(codes);
     let paid = config.supply.payout.url.is_some().then(payout::route);
-    [Some(alerts), sent, paid].into_iter().flatten().chain(statement::routes()).collect()
+    [Some(alerts("log")), chat, sent, paid].into_iter().flatten().chain(statement::routes()).collect()
 }
 
 async fn issuer(config: &Config, clock: &Arc<dyn Clock>) -> Result<(Verifier, Option<Arc<Issuer>>), String> {
@@ -305,4 +307,30 @@ async fn issuer(config: &Config, clock: &Arc<dyn Clock>) -> Result<(Verifier, Op
     }
     let verifier = Verifier::new(issuer.name(), issuer.audience(), issuer.keys().map_err(fail)?);
     Ok((verifier, Some(Arc::new(issuer))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::secret::SecretRef;
+    use crate::config::settings::{ChatId, Telegram};
+
+    #[test]
+    fn alerts_go_to_the_log_and_to_the_chat_that_is_set() {
+        let mut config = Config::default();
+        config.supply.enabled = true;
+        let told = |config: &Config| {
+            let alerts =
+                routes(config).into_iter().filter(|route| "supply.alert.x".starts_with(&route.prefix));
+            alerts.map(|route| route.destination).collect::<Vec<_>>()
+        };
+        assert_eq!(told(&config), ["log"]);
+        config.announce.telegram = Some(Telegram {
+            base_url: "https://api.telegram.org".into(),
+            token: SecretRef::Env("TOKEN".into()),
+            chat_id: ChatId::Number(1),
+        });
+        assert_eq!(told(&config), ["log", "telegram"]);
+        assert!(super::super::destinations(&config).contains(&"telegram".to_owned()), "somebody sends them");
+    }
 }

@@ -176,6 +176,7 @@ pub fn destinations(config: &Config) -> Vec<String> {
     if config.supply.enabled {
         names.extend(["log".into(), statement::NAME.to_owned()]);
         names.extend(config.supply.payout.url.as_ref().map(|_| payout::NAME.to_owned()));
+        names.extend(config.announce.telegram.is_some().then(|| "telegram".to_owned()));
         names.extend((config.supply.sms.sender != SmsSender::Off).then(|| sms::NAME.to_owned()));
     }
     names.sort();

@@ -104,7 +104,21 @@ fn one_command_starts_it_and_a_supplier_mounts_and_publishes() {
     let shown = format!("/api/v1/supply/packages/{}", draft["package_id"]);
     let paused = |_| done(&server, ("GET", &shown), (&token, "8"), &Json::Null)["status"] == "paused";
     assert!((0..500).any(|n: u32| home.run(&["completions", "bash"]).code() == 0 && paused(n)));
+    let mounted = || {
+        let report = home.run(&["slo", "report", "--json"]);
+        assert_eq!(report.code(), 3, "one supplier is fewer than ten: {}", report.all());
+        let report: Json = serde_json::from_str(&report.out()).unwrap();
+        report["buttons"][1].clone()
+    };
+    let told = mounted();
+    assert_eq!(
+        (&told["button"], &told["requests"], &told["errors"]),
+        (&json!("BTN-ACC-002"), &json!(1), &json!(0))
+    );
+    let shown = home.run(&["slo", "report"]).out();
+    assert!(shown.contains("BTN-PKG-002") && shown.contains("no_sample"), "{shown}");
     assert_eq!(server.stop(), 0);
+    assert_eq!(mounted()["requests"], 1, "kept over the server's end");
 }
 
 /// A cached balance of a millionth of a minor unit that no entry knows, written behind the program's back.

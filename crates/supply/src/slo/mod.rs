@@ -16,4 +16,5 @@ pub mod tally;
 pub use audited::Period;
 pub use button::{BUTTONS, Button};
 pub use gate::{METRICS, Metric, Reading, Status};
+pub use report::Report;
 pub use tally::{End, Tally};

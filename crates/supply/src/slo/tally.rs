@@ -288,6 +288,12 @@ impl Tally {
         self.count(now, |counts| *counts.unauthenticated.entry(code).or_default() += 1);
     }
 
+    /// What waits to be kept.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.0.lock().clone()
+    }
+
     /// Whether something waits that must not wait for its minute: what was detected is compared with what was
     /// refused, which is on record at once.
     #[must_use]

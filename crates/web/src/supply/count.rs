@@ -16,13 +16,31 @@ use supply::slo::tally::STUCK_AFTER;
 use supply::slo::{BUTTONS, Button, End};
 
 use super::Supply;
+use super::query_key::{DETECTED, REJECTED};
 
 /// Counter of a button's requests by how they ended.
 pub(crate) const REQUESTS: &str = "onceseal_supply_requests_total";
 /// Histogram of the time that they took.
 pub(crate) const SECONDS: &str = "onceseal_supply_request_seconds";
+/// Counter of answers and rows that were withheld because a credential was about to leave with them.
+pub(crate) const BLOCKED: &str = "onceseal_credential_exposure_blocked_total";
 /// Counter of requests that reached a handler, by what told who calls.
 pub(crate) const INGRESS: &str = "onceseal_supply_ingress_requests_total";
+
+/// Shows all counters from the start, so that a first error is an increase.
+pub(crate) fn begin() {
+    for button in &BUTTONS {
+        for end in End::ALL {
+            metrics::counter!(REQUESTS, "button" => button.id, "outcome" => end.as_str()).increment(0);
+        }
+    }
+    for credential in ["platform", "none"] {
+        metrics::counter!(INGRESS, "credential" => credential).increment(0);
+    }
+    for name in [DETECTED, REJECTED, BLOCKED] {
+        metrics::counter!(name).increment(0);
+    }
+}
 
 /// What a request met on its way.
 #[derive(Clone, Debug, Default)]

@@ -85,6 +85,7 @@ pub(crate) type Shared = Arc<Supply>;
 
 /// All routes below `/api/v1`.
 pub(crate) fn routes(supply: &Shared) -> Router {
+    count::begin();
     let api = Router::new()
         .merge(accounts::routes(supply))
         .merge(packages::routes(supply))

@@ -16,6 +16,10 @@ async fn a_working_server_is_alive_and_ready() {
         let got = house.get(path).await;
         assert_eq!((got.status, got.header("cache-control")), (ok(), "no-store"), "{}", got.text());
     }
+    for path in ["/actuator/health", "/actuator/health/live", "/actuator/health/ready"] {
+        let got = house.get(path).await;
+        assert_eq!((got.status, got.text().as_str()), (200, r#"{"status":"UP"}"#), "{path}");
+    }
 }
 
 #[tokio::test]
@@ -28,6 +32,11 @@ async fn a_folder_that_can_not_be_written_is_not_ready_and_still_alive() {
     assert_eq!(got.status, 503);
     assert!(got.json()["reasons"]["deliveries"].is_string(), "{}", got.text());
     assert!(!got.text().contains(&*house.folder.path().to_string_lossy()), "no path: {}", got.text());
+    for path in ["/actuator/health", "/actuator/health/ready"] {
+        let got = house.get(path).await;
+        assert_eq!((got.status, got.text().as_str()), (503, r#"{"status":"DOWN"}"#), "no reasons");
+    }
+    assert_eq!(house.get("/actuator/health/live").await.text(), r#"{"status":"UP"}"#);
     assert_eq!(house.get("/healthz").await.status, ok());
 }
 

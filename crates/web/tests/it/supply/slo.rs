@@ -228,3 +228,35 @@ async fn a_batch_that_explains_its_failures_is_done() {
     assert_eq!(put.status, 401);
     assert_eq!(ended(&desk, "BTN-PKG-005", "refused").await, 1);
 }
+
+#[tokio::test]
+async fn operators_are_told_what_came_of_every_promise() {
+    let desk = Desk::new().await;
+    let account = desk.account("a").await;
+    let package = desk.draft(account, ("8", "32"), 30).await;
+    desk.done(&moving(package, "publish"), "").await;
+    desk.outruns(("update", "supply_packages")).await;
+    assert_eq!(desk.ask(&moving(package, "pause"), "").await.status, 409);
+    desk.heals(("update", "supply_packages")).await;
+    let body = json!({ "items": [prices(package, "9", "33"), prices(999, "9", "33")] });
+    desk.done(BATCH, &body.to_string()).await;
+    let got = desk.api.house.order(Method::GET, "slo").await;
+    assert_eq!(got.status, 200, "{}", got.text());
+    let report = got.json();
+    let button = |id: &str| {
+        let buttons = report["buttons"].as_array().expect("buttons");
+        buttons.iter().find(|one| one["button"] == id).expect(id).clone()
+    };
+    let (mounted, paused, priced) = (button("BTN-ACC-002"), button("BTN-PKG-003"), button("BTN-PKG-005"));
+    assert_eq!((&mounted["requests"], &mounted["status"]), (&json!(1), &json!("pass")), "{mounted}");
+    assert_eq!((&mounted["success_pct"], &mounted["budget_left_pct"]), (&json!(100), &json!(100)));
+    assert_eq!((&paused["errors"], &paused["status"]), (&json!(1), &json!("fail")), "{paused}");
+    assert_eq!((&priced["explained_pct"], &priced["status"]), (&json!(100), &json!("pass")), "{priced}");
+    assert_eq!(button("BTN-SET-002")["status"], "no_sample");
+    assert_eq!((report["metrics"].as_array().map(Vec::len), &report["broken"]), (Some(8), &json!(true)));
+    let past = "slo?since=2020-01-01T00:00:00Z&until=2020-02-01T00:00:00Z";
+    assert_eq!(desk.api.house.order(Method::GET, past).await.json()["buttons"][1]["requests"], 0);
+    for wrong in ["slo?since=yesterday", "slo?since=2030-01-01T00:00:00Z", "slo?page=1"] {
+        assert_eq!(desk.api.house.order(Method::GET, wrong).await.status, 400, "{wrong}");
+    }
+}
