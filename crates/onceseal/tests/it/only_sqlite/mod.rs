@@ -1,5 +1,4 @@
 //! A store that is a file: its backup and its restore, and somebody who writes into it.
 
 mod backup;
-mod ledger;
 mod restored;
