@@ -165,7 +165,7 @@ pub enum Command {
     Supply(supply::Supply),
     /// Whether the supply side's money adds up: verify
     Ledger(ledger::Ledger),
-    /// Hold the acceptance gate of the supply side on servers of its own, with a sealed report
+    /// Hold the supply side's acceptance gate; a sealed report
     Gate(gate::Gate),
     /// Whether the supply side's promises are kept: report, files
     Slo(slo::Slo),
