@@ -55,9 +55,19 @@ def plain_decimals(ctx, value):
     return value if isinstance(value, bytes) else written(value).encode()
 
 
+def is_spoilt_token(case):
+    """Whether the tool has made the token another text. For it that still fits, as its own schema of the header knows no
+    formats, and it would take the 401 for a refusal of what fits. Wrong tokens are `ignored_auth`'s."""
+    data = case.meta and case.meta.phase.data
+    about = getattr(data, "description", None) or ""
+    return getattr(data, "parameter", None) == "Authorization" and about.startswith("violates `format`")
+
+
 @schemathesis.hook
 def filter_case(ctx, case):
     """Tokens that the run itself uses are not revoked by it."""
+    if is_spoilt_token(case):
+        return False
     if operation_id(case) != "revokeToken" or not isinstance(case.path_parameters, dict):
         return True
     return str(case.path_parameters.get("tokenId")) not in map(str, RUN["spared_tokens"])

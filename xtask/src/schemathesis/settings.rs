@@ -16,6 +16,9 @@ const OFTEN: f64 = 0.6;
 /// A request that does not fit its description is refused with one of these; 5xx is nobody's refusal.
 const REFUSED: &str = r#"["400", "401", "404", "405", "413", "415"]"#;
 
+/// What is no fault of a server, unless a 5xx is pinned for the operation.
+const WELL: [&str; 3] = ["2xx", "3xx", "4xx"];
+
 /// Writes everything that the tool reads.
 ///
 /// # Errors
@@ -45,13 +48,18 @@ fn configuration(stage: &Stage, statuses: &Statuses) -> String {
     );
     dictionaries(&mut text, stage);
     for operation in operations(&stage.document) {
+        let allowed = statuses.of(&operation);
         // Writing to a string can't fail.
         let _ = writeln!(
             text,
             "\n[[operations]]\ninclude-operation-id = {:?}\nchecks.positive_data_acceptance.expected-statuses = {:?}",
-            operation.id,
-            statuses.of(&operation)
+            operation.id, allowed
         );
+        let faults: Vec<String> = allowed.into_iter().filter(|status| status.starts_with('5')).collect();
+        if !faults.is_empty() {
+            let all: Vec<String> = WELL.iter().map(|class| (*class).to_owned()).chain(faults).collect();
+            let _ = writeln!(text, "checks.not_a_server_error.expected-statuses = {all:?}");
+        }
         let known = match operation.id.as_str() {
             // Only the token that calls is renewed.
             "refreshToken" => Some(("tokenId", renewed.to_string())),
