@@ -205,17 +205,18 @@ pub(super) async fn ordered(
         _ => false,
     });
     let shared = shared.count();
-    // The latest place of all that were answered so far, by when they were answered.
+    // The first place of all that were not answered yet, by when they were: a commit has its time stamp before others
+    // can see it, so only what was answered is sure to be seen, and only with all that stands before it.
     let mut ends: Vec<(u64, u64)> = (1..).zip(&placed).map(|(at, (sent, ..))| (sent.span.1, at)).collect();
     ends.sort_unstable();
-    let mut latest = 0;
-    for (_, at) in &mut ends {
-        latest = latest.max(*at);
-        *at = latest;
+    let mut first = u64::MAX;
+    for (_, at) in ends.iter_mut().rev() {
+        first = first.min(*at);
+        *at = first;
     }
     let since = |began: u64| {
-        let before = ends.partition_point(|(end, _)| *end < began);
-        before.checked_sub(1).and_then(|last| ends.get(last)).map_or(0, |(_, at)| *at)
+        let answered = ends.partition_point(|(end, _)| *end < began);
+        ends.get(answered).map_or(u64::MAX, |(_, first)| first - 1)
     };
     let placed = (1..).zip(placed).map(|(at, (sent, effect, answer))| {
         let since = since(sent.span.0).min(at - 1);
