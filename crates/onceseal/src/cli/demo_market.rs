@@ -35,9 +35,7 @@ fn print(out: Out, told: &[Told], ledger: &Json) {
     out.line("\nThe ledger, from its entries alone (CNY):");
     let rows: Vec<Vec<String>> = list(ledger, "totals")
         .iter()
-        .map(|one| {
-            ["account_code", "debits", "credits", "balance"].map(|name| text(one, name)).to_vec()
-        })
+        .map(|one| ["account_code", "debits", "credits", "balance"].map(|name| text(one, name)).to_vec())
         .collect();
     out.table(&["account", "debits", "credits", "balance"], &rows);
     let broken = list(ledger, "violations");
