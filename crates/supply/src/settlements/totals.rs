@@ -1,5 +1,5 @@
 //! The ledger on one page: what all accounts of a code hold, from their entries. Not here: whether that is right
-//! ([`super::reconcile`]).
+//! ([`reconcile()`](super::reconcile())).
 
 use kernel::money::{Currency, Money};
 use ledger::Code;
