@@ -106,6 +106,7 @@ impl Model {
         let json = sent.told.json();
         let data = json.get("data").unwrap_or(&Json::Null);
         let (succeeded, error) = (sent.told.code < 300, sent.told.error());
+        self.packages.moment(place.at);
         if !succeeded && self.packages.explains(sent, place).contains(&error.as_str()) {
             self.keys.keep(sent, place.answered);
             return Ok(());

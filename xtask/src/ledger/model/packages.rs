@@ -97,6 +97,11 @@ impl Packages {
         self.all.get(&package)
     }
 
+    /// From here on changes are of the command at this place, whatever it is: orders move quota, too.
+    pub(super) fn moment(&mut self, at: u64) {
+        self.now = at;
+    }
+
     pub(super) fn forget(&mut self) {
         self.past = Default::default();
         self.now = 0;
@@ -134,7 +139,6 @@ impl Packages {
 
     /// Every refusal of a command on one package that something explains which it may have seen.
     pub(super) fn explains(&mut self, sent: &Sent, place: Place) -> Vec<&'static str> {
-        self.now = place.at;
         let (what, by) = (&sent.command.what, sent.command.by);
         let (What::Publish { package }
         | What::Pause { package }
@@ -191,7 +195,6 @@ impl Packages {
     }
 
     pub(super) fn decide(&mut self, (what, by): (&What, By), place: Place, data: &Json) -> Decided {
-        self.now = place.at;
         match what {
             What::Draft { account, model, total, least, prices, days } => {
                 let found = self.accounts.get(account).filter(|found| found.tenant == by.tenant);
