@@ -220,7 +220,7 @@ fn the_supply_side_moves_along_with_its_money_and_goes_on() {
     assert!(tables.iter().all(|table| table["agrees"] == true), "{report}");
     server.stop();
     let home = &moving.home;
-    assert_eq!(home.json(&["ledger", "verify"]), json!({ "violations": [] }));
+    assert_eq!(home.json(&["ledger", "verify"])["violations"], json!([]));
     let server = home.serve();
     // A repeat finds its result, the next write a number of its own.
     assert_eq!(made(&server, 1, "one"), first);
@@ -229,7 +229,7 @@ fn the_supply_side_moves_along_with_its_money_and_goes_on() {
         assert!(next[id].as_i64() > first[id].as_i64() || first[id].is_null(), "{id}: {next} {first}");
     }
     done(&server, ("POST", &topup), (&admin, "6"), &json!({ "amount": "1.00" }));
-    assert_eq!(home.json(&["ledger", "verify"]), json!({ "violations": [] }));
+    assert_eq!(home.json(&["ledger", "verify"])["violations"], json!([]));
     assert_eq!(home.json(&["supply", "keys", "list"])["versions"][0]["rows"], 2);
     server.stop();
 }
