@@ -128,12 +128,14 @@ impl Server {
         let began = Instant::now();
         let folder = private.files();
         let sql = format!("create table canary as select '{PLANTED}' as text; checkpoint");
-        Psql::at(&private.admin_url("postgres"))?.ask(&sql)?;
-        ensure!(
-            !Search::planted().below(folder)?.is_empty(),
-            "a planted canary is not found in {}",
-            self.name
-        );
+        let psql = Psql::at(&private.admin_url("postgres"))?;
+        psql.ask(&sql)?;
+        let file =
+            psql.ask("select current_setting('data_directory') || '/' || pg_relation_filepath('canary')")?;
+        // Its own database's folder only: all of them are gigabytes.
+        let beside = Path::new(&file).parent().context("the folder of the planted canary")?;
+        let planted = Search::planted().below(beside)?;
+        ensure!(!planted.is_empty(), "a planted canary is not found in {}", self.name);
         let found = Search::mounted().below(folder)?;
         ensure!(found.is_empty(), "a credential that tests mounted, or a part of it, is in {found:?}");
         eprintln!(
