@@ -15,6 +15,8 @@ use crate::alert::{self, Level};
 use crate::caller::{Caller, Object, PLATFORM};
 use crate::house::House;
 
+/// Counter of answers, rows and lines that were withheld because a credential was about to leave with them.
+pub const BLOCKED: &str = "onceseal_credential_exposure_blocked_total";
 /// The statement that is named in the error of a transaction that the guard failed.
 const GUARDED: &str = "guard.exit";
 /// Fields are told apart by route only where a route has exceptions; no transaction has one.
@@ -69,11 +71,12 @@ impl Withheld {
         Error::Statement { name: GUARDED, cause: format!("{event} {location} {rule} {mac}") }
     }
 
-    /// Audits it and raises the P0 alert, in a transaction of its own.
+    /// Counts it; audits it and raises the P0 alert, in a transaction of its own.
     ///
     /// # Errors
-    /// The store can't take them: the caller logs that, and withholds the answer all the same.
+    /// The store can't take them: the caller logs that, and withholds the answer all the same. It is counted.
     pub async fn tell(&self, door: &Door, context: &Context, object: &Object) -> Result<(), Failure> {
+        metrics::counter!(BLOCKED).increment(1);
         let Self { event, location, rule, mac } = self;
         let mut row = context.caller.audit(event, object);
         row.result_code = "SUP_COM_5002".into();

@@ -82,11 +82,6 @@ async fn run(mut round: Round, every: Duration) {
     }
 }
 
-/// Counted as the edge counts what it withholds.
-fn blocked() {
-    metrics::counter!("onceseal_credential_exposure_blocked_total").increment(1);
-}
-
 /// Four to six fifths of `every`.
 fn jittered(house: &House, every: Duration) -> Duration {
     let mut byte = [0; 1];
@@ -222,7 +217,7 @@ impl Round {
             Ok(_) => "refused",
             Err(cause) => {
                 tracing::warn!(fact = name, %cause, "scheduler_command_failed");
-                if let Some(withheld) = Withheld::of(cause).inspect(|_| blocked())
+                if let Some(withheld) = Withheld::of(cause)
                     && let Err(untold) = withheld.tell(&self.door, &asking, &object).await
                 {
                     tracing::error!(fact = name, %untold, "what was withheld could not be audited");

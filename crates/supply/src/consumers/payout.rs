@@ -209,7 +209,6 @@ impl Payouts {
 
     async fn failed(&self, failure: &Failure, context: &Context, object: &crate::caller::Object) -> Outcome {
         let Some(withheld) = Withheld::of(failure) else { return later(failure.to_string()) };
-        metrics::counter!("onceseal_credential_exposure_blocked_total").increment(1);
         if let Err(untold) = withheld.tell(&self.door, context, object).await {
             tracing::error!(%untold, "what was withheld could not be audited");
         }

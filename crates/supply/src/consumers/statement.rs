@@ -151,7 +151,6 @@ impl Statements {
     }
 
     async fn tell(&self, tenant_id: i64, statement: &Statement, exposure: &guard::Exposure) {
-        metrics::counter!("onceseal_credential_exposure_blocked_total").increment(1);
         let id = statement.settlement.settlement_id;
         let caller = Caller::system(tenant_id, &format!("statement:{id}:{}", statement.settlement.version));
         let context = Context { caller, house: Arc::clone(&self.house) };

@@ -171,7 +171,6 @@ pub(super) async fn exposed(supply: &Supply, who: &Who, exposure: &Exposure) {
 }
 
 pub(super) async fn told(supply: &Supply, withheld: &Withheld, (context, object): (&Context, &Object)) {
-    metrics::counter!(count::BLOCKED).increment(1);
     if let Err(failure) = withheld.tell(&supply.door, context, object).await {
         tracing::error!(%failure, "a withheld answer could not be audited");
     }

@@ -12,6 +12,7 @@ use onceseal_http::answer::REPLAYED;
 use parking_lot::Mutex;
 use serde_json::Value as Json;
 use store::{Query, Value};
+use supply::exit::BLOCKED;
 use supply::slo::tally::STUCK_AFTER;
 use supply::slo::{BUTTONS, Button, End};
 
@@ -22,8 +23,6 @@ use super::query_key::{DETECTED, REJECTED};
 pub(crate) const REQUESTS: &str = "onceseal_supply_requests_total";
 /// Histogram of the time that they took.
 pub(crate) const SECONDS: &str = "onceseal_supply_request_seconds";
-/// Counter of answers and rows that were withheld because a credential was about to leave with them.
-pub(crate) const BLOCKED: &str = "onceseal_credential_exposure_blocked_total";
 /// Counter of requests that reached a handler, by what told who calls.
 pub(crate) const INGRESS: &str = "onceseal_supply_ingress_requests_total";
 
