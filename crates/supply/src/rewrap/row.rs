@@ -6,7 +6,7 @@ use kernel::Time;
 use serde_json::json;
 use store::{Error, Query, Row, Value, Write, values};
 
-use crate::action::{Action, Change, Context, Event, Refusal, Stop};
+use crate::action::{Action, Change, Context, Refusal, Stop};
 use crate::caller::{Caller, Object};
 use crate::code::Code;
 use crate::rows::{Account, Reader, Settlement, Supplier};
@@ -204,10 +204,9 @@ impl Action for Rewrap {
         row.extend(values![self.id, self.tenant_id, self.version]);
         let (object, version) = (self.object(), self.version + 1);
         let after = json!({ "status": state.status, "version": version, "key_version": sealed.key_version });
-        let (name, told) = ("supply.credential.rewrap.succeeded", object.clone());
-        let event = Event { name, object: told, version, before: before.clone(), after: after.clone() };
         let writes = vec![Write::one("kek.rewrap", self.table.update(), row)];
-        Ok(Change { before, after, writes, events: vec![event], ..Change::of(object, &())? })
+        // What others know of the row is as it was: nothing is told (section 17).
+        Ok(Change { before, after, writes, ..Change::of(object, &())? })
     }
 
     fn outrun(&self, write: &'static str, _: &Option<State>) -> Option<Refusal> {
