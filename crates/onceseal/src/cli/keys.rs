@@ -12,7 +12,8 @@ use zeroize::Zeroizing;
 use super::Globals;
 use super::api::{Api, Folder, Order};
 use super::out::{Ended, Exit, Out, Stop, text};
-use crate::wiring::{keys_folder, secrets};
+use crate::config::Config;
+use crate::wiring::{keys_folder, make_folder, secrets};
 
 /// Arguments.
 #[derive(Args, Debug)]
@@ -78,7 +79,7 @@ impl Keys {
             What::Withdraw => order(globals, "/keys/withdraw", out).await,
             What::Backup { to } => backup(&keys_folder(&globals.load()?.config), &to, out),
             // A server may run: what is there stays, and what is new is loaded within seconds.
-            What::Restore { from } => restore(&from, &keys_folder(&globals.load()?.config), out),
+            What::Restore { from } => restore(&from, &globals.load()?.config, out),
         }
     }
 }
@@ -181,8 +182,8 @@ fn backup(from: &Path, to: &Path, out: Out) -> Ended {
     Ok(Exit::Fine)
 }
 
-fn restore(from: &Path, to: &Path, out: Out) -> Ended {
-    let files = files(from)?;
+fn restore(from: &Path, config: &Config, out: Out) -> Ended {
+    let (files, to) = (files(from)?, &keys_folder(config));
     if files.is_empty() {
         return Err(Stop::new(Exit::NothingFound, format!("{} holds no keys", from.display())));
     }
@@ -201,6 +202,8 @@ fn restore(from: &Path, to: &Path, out: Out) -> Ended {
         }
     }
     if !to.is_dir() {
+        // On a new machine there is nothing yet.
+        make_folder(&config.storage.folder).map_err(Stop::failed)?;
         folder(to)?;
     }
     beside(to, missing.iter().map(|(name, _)| *name))?;

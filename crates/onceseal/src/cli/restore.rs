@@ -16,7 +16,7 @@ use super::Globals;
 use super::out::{Ended, Exit, Out, Stop};
 use super::progress;
 use crate::random::SystemClock;
-use crate::wiring::chains;
+use crate::wiring::{chains, make_folder};
 
 /// What every SQLite file begins with.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
@@ -54,7 +54,7 @@ impl Restore {
             ));
         }
         looks_whole(&self.from)?;
-        std::fs::create_dir_all(folder)?;
+        make_folder(folder).map_err(Stop::failed)?;
         let lock = lock(folder)?;
         let aside = tempfile::Builder::new().prefix("restore-").tempdir_in(folder)?;
         check(&self.from, aside.path(), &chains(&loaded.config)).await?;

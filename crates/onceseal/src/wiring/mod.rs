@@ -214,8 +214,11 @@ fn in_folder(cause: impl std::fmt::Display) -> String {
     format!("storage.folder: {cause}")
 }
 
-/// The data folder holds what is personal: nobody else's business.
-fn make_folder(folder: &Path) -> Result<(), String> {
+/// Makes the data folder where it is not there yet. It holds what is personal: nobody else's business.
+///
+/// # Errors
+/// It can't be made.
+pub fn make_folder(folder: &Path) -> Result<(), String> {
     use std::os::unix::fs::DirBuilderExt as _;
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o750).create(folder);
     made.map_err(|cause| format!("storage.folder {}: {cause}", folder.display()))

@@ -63,6 +63,11 @@ pub(crate) fn done(server: &Running, to: (&str, &str), who: (&str, &str), body: 
     answer["data"].clone()
 }
 
+/// A command about the market that `onceseal demo --supply --folder market` left.
+pub(crate) fn in_market<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+    [arguments, &["--config", "market/onceseal.toml"]].concat()
+}
+
 pub(crate) fn admin(home: &Home) -> String {
     let ran = home.run(&["supply", "admin", "ann"]);
     assert_eq!(ran.code(), 0, "{}", ran.all());

@@ -9,7 +9,7 @@ use testkit::postgres;
 
 use super::moving::Moving;
 use crate::home::{Ran, Running};
-use crate::supply::done;
+use crate::supply::{done, in_market};
 
 fn report(ran: &Ran) -> Json {
     assert_eq!(ran.code(), 0, "{}", ran.all());
@@ -232,4 +232,37 @@ fn the_supply_side_moves_along_with_its_money_and_goes_on() {
     assert_eq!(home.json(&["ledger", "verify"])["violations"], json!([]));
     assert_eq!(home.json(&["supply", "keys", "list"])["versions"][0]["rows"], 2);
     server.stop();
+}
+
+#[test]
+fn a_market_with_credentials_orders_and_settlements_moves_whole() {
+    let moving = Moving::new();
+    let home = &moving.home;
+    moving.json(&["demo", "--supply", "--folder", "market"]);
+    let counts = |ran: Ran| {
+        let report = report(&ran);
+        let tables = report["tables"].as_array().unwrap();
+        assert!(tables.iter().all(|table| table["agrees"] == true), "{report}");
+        let rows = |name: &str| {
+            tables.iter().find(|table| table["table"] == name).unwrap()["target"]["rows"].as_u64()
+        };
+        ["supply_accounts", "supply_packages", "supply_orders", "supply_usage_records", "supply_settlements"]
+            .map(|name| rows(name).unwrap())
+    };
+    let moved = counts(moving.copied(&in_market(&[])));
+    assert!(moved.iter().all(|rows| *rows > 0), "{moved:?}");
+    assert_eq!(home.json(&in_market(&["ledger", "verify"]))["violations"], json!([]));
+    // Each sealed row is opened to be wrapped anew.
+    home.json(&in_market(&["supply", "keys", "rotate"]));
+    let serve = || home.serve_with(home.command(&in_market(&["serve", "--listen", "127.0.0.1:0"])));
+    serve().stop();
+    let round = home.json(&in_market(&["supply", "keys", "rewrap"]));
+    assert!(round["left"] == 0 && round["rewrapped"].as_u64() > Some(3), "{round}");
+    let server = serve();
+    let admin = home.run(&in_market(&["supply", "admin", "ann"])).out().trim().to_owned();
+    let supplier = json!({ "code": "late", "name": "Late", "supplier_type": "individual", "operator": "ann",
+        "phone": "+8613800000099" });
+    done(&server, ("POST", "/api/v1/platform/suppliers"), (&admin, "1"), &supplier);
+    server.stop();
+    assert_eq!(home.json(&in_market(&["ledger", "verify"]))["violations"], json!([]));
 }

@@ -1,6 +1,11 @@
 //! Backups are worth what their restore is.
 
-use crate::home::{EVENT, Home, text};
+use std::os::unix::fs::PermissionsExt as _;
+
+use serde_json::json;
+
+use crate::home::{EVENT, Home, Running, text};
+use crate::supply::{done, in_market};
 
 /// All rows of events, without what belongs to a running server.
 fn state(home: &Home) -> String {
@@ -68,6 +73,23 @@ fn plain_references_stay_with_their_account_after_a_restore_on_an_empty_machine(
     assert_eq!(ran.code(), 1, "{}", ran.all());
     assert!(ran.error().contains("\"stripe\"") && ran.error().contains("plain_refs"), "{}", ran.error());
     other.serve().stop();
+}
+
+#[test]
+fn on_a_new_machine_keys_and_database_come_back_in_either_order_and_stay_private() {
+    let home = Home::new();
+    let server = home.serve();
+    home.json(&["backup", "saved.db"]);
+    home.json(&["keys", "backup", "kept"]);
+    server.stop();
+    let (database, keys) = (["restore", "saved.db"], ["keys", "restore", "kept"]);
+    for order in [[&database[..], &keys], [&keys, &database]] {
+        std::fs::remove_dir_all(home.path("data")).unwrap();
+        order.iter().for_each(|step| drop(home.json(step)));
+        let mode = |name| std::fs::metadata(home.path(name)).unwrap().permissions().mode() & 0o777;
+        assert_eq!([mode("data"), mode("data/keys")], [0o750, 0o700], "{order:?}");
+        assert_eq!(home.serve().stop(), 0);
+    }
 }
 
 #[test]
@@ -141,4 +163,36 @@ fn another_key_of_the_same_name_is_not_overwritten() {
     let ran = home.run(&["keys", "restore", "saved"]);
     assert_eq!(ran.code(), 3, "{}", ran.all());
     assert!(ran.error().contains("slug.secret"));
+}
+
+#[test]
+fn a_market_comes_back_with_its_keys_its_money_and_its_repeats() {
+    let home = Home::new();
+    home.json(&["demo", "--supply", "--folder", "market"]);
+    let here = |arguments: &[&str]| home.json(&in_market(arguments));
+    let serve = || home.serve_with(home.command(&in_market(&["serve", "--listen", "127.0.0.1:0"])));
+    let server = serve();
+    let admin = home.run(&in_market(&["supply", "admin", "ann"])).out().trim().to_owned();
+    let supplier = json!({ "code": "late", "name": "Late", "supplier_type": "individual", "operator": "ann",
+        "phone": "+8613800000099" });
+    let make =
+        |server: &Running| done(server, ("POST", "/api/v1/platform/suppliers"), (&admin, "1"), &supplier);
+    let made = make(&server);
+    here(&["backup", "saved.db"]);
+    here(&["keys", "backup", "kept"]);
+    server.kill();
+    std::fs::remove_dir_all(home.path("market/data")).unwrap();
+    here(&["keys", "restore", "kept"]);
+    here(&["restore", "saved.db"]);
+    assert_eq!(here(&["ledger", "verify"])["violations"], json!([]));
+    let server = serve();
+    assert_eq!(make(&server), made, "the old token, the old key: the old result");
+    server.stop();
+    // Each sealed row is opened to be wrapped anew.
+    here(&["supply", "keys", "rotate"]);
+    serve().stop();
+    let round = here(&["supply", "keys", "rewrap"]);
+    assert!(round["left"] == 0 && round["rewrapped"].as_u64() > Some(3), "{round}");
+    let told = home.json(&["demo", "--supply", "--folder", "market"]);
+    assert_eq!(told["ledger"]["violations"], json!([]), "{told}");
 }
