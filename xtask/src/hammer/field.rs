@@ -1,6 +1,6 @@
 //! The clients and what they share: the newest settlement and the newest code. Each asks for one thing after the
-//! other, mostly in vain, and comes again under the same key until it is told an end; one in twenty is sent twice,
-//! at once or later, to two servers.
+//! other, mostly in vain, and comes again under the same key until it is told an end; one in five is sent twice, at
+//! once, a moment later or after the answer, to two servers.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -17,7 +17,10 @@ use super::deed::{Deed, Step};
 use super::ground::{Ground, base, told};
 
 /// Of a hundred wishes, so many are sent twice.
-const REPEATED: u64 = 5;
+const REPEATED: u64 = 20;
+/// Milliseconds between two sends at most, where the second does not wait for the answer: about as long as the first
+/// takes, so that it comes at any moment of it, the commit included.
+const GAP_MAX: u64 = 40;
 /// Milliseconds of a client's pause at most: fewer, and the queue for the supplier's balances is all they see.
 const PAUSE_MAX: u64 = 300;
 /// Between two calls of buyers that the supplier earns from.
@@ -81,8 +84,8 @@ impl Intention {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sends {
     Once,
-    /// To two servers at once.
-    Twins,
+    /// To two servers, so many milliseconds apart.
+    Twins(u64),
     /// To another server when the first has answered.
     Again,
 }
@@ -141,19 +144,18 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// What a client wants next; nothing where there is nothing to hit at.
+    /// What a client wants next; nothing where there is nothing to hit at. A settlement is not closed before the
+    /// next code is known: so withdrawals that could be made meet one that is open.
     fn wish(&self, choice: &mut Seeded) -> Option<Deed> {
         let id = self.newest.load(Ordering::SeqCst);
+        let code = lock(&self.code).clone();
         let step = |step| (id > 0).then_some(Deed::Step(step, id));
         match choice.below(100) {
-            0..40 => {
-                let code = lock(&self.code).clone()?;
-                Some(Deed::Withdraw { cents: 1_000 + choice.below(5_000), code })
-            }
+            0..40 => Some(Deed::Withdraw { cents: 1_000 + choice.below(5_000), code: code? }),
             40..67 => step(Step::Start),
-            67..75 => step(Step::Cancel),
-            75..96 => step(Step::Complete),
-            _ => step(Step::Fail),
+            67..75 => code.and(step(Step::Cancel)),
+            75..96 => code.and(step(Step::Complete)),
+            _ => code.and(step(Step::Fail)),
         }
     }
 
@@ -163,7 +165,7 @@ impl<'a> Field<'a> {
         let call = deed.call(&self.ground.supplier, &self.ground.market.admin, &key);
         let node = usize::try_from(choice.below(64)).unwrap_or_default();
         let sends = match choice.below(100) {
-            0..REPEATED if choice.chance(50) => Sends::Twins,
+            0..REPEATED if choice.chance(75) => Sends::Twins(choice.below(GAP_MAX)),
             0..REPEATED => Sends::Again,
             _ => Sends::Once,
         };
@@ -177,7 +179,13 @@ impl<'a> Field<'a> {
         };
         let said = match sends {
             Sends::Once => vec![one(node).await],
-            Sends::Twins => <[_; 2]>::from(tokio::join!(one(node), one(node + 1))).to_vec(),
+            Sends::Twins(gap) => {
+                let second = async {
+                    tokio::time::sleep(Duration::from_millis(gap)).await;
+                    one(node + 1).await
+                };
+                <[_; 2]>::from(tokio::join!(one(node), second)).to_vec()
+            }
             Sends::Again => vec![one(node).await, one(node + 1).await],
         };
         let said = said.into_iter().flatten().collect();

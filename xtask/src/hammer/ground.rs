@@ -67,8 +67,8 @@ impl Ground {
         let (supplier, buyer, order) = sold(&market).await.map_err(told)?;
         let psql = Psql::at(&url)?;
         released(&psql).await?;
-        if let Some(bug) = bug {
-            psql.ask(bug.sql())?;
+        if let Some(sql) = bug.and_then(Bug::sql) {
+            psql.ask(sql)?;
         }
         Ok(Self { nodes, outside, url, market, supplier, buyer, order, _server: server })
     }

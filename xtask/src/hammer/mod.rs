@@ -73,12 +73,12 @@ impl Bug {
     }
 
     /// What is done to the database besides.
-    const fn sql(self) -> &'static str {
+    const fn sql(self) -> Option<&'static str> {
         match self {
             Self::OpenSettlementNotAsked => {
-                "drop index uq_settlement_supplier_open; drop index uq_settlement_supplier_processing"
+                Some("drop index uq_settlement_supplier_open; drop index uq_settlement_supplier_processing")
             }
-            Self::LookBeforeLock => "select 1",
+            Self::LookBeforeLock => None,
         }
     }
 }
