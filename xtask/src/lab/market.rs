@@ -50,6 +50,9 @@ pub(crate) fn admin(house: &House, program: &Path) -> Result<String> {
     said(house, program, &["supply", "admin", "lab"]).map(|token| token.trim().to_owned())
 }
 
+/// Exit code of a command that found what it looked for (`docs/command-line.md`).
+const PROBLEMS: i32 = 3;
+
 /// Whether the ledger adds up; what does not, a line each.
 ///
 /// # Errors
@@ -61,7 +64,7 @@ pub(crate) fn ledger(house: &House, program: &Path) -> Result<Vec<String>> {
         return Ok(Vec::new());
     }
     ensure!(
-        ran.status.code() == Some(1) && !out.trim().is_empty(),
+        ran.status.code() == Some(PROBLEMS) && !out.trim().is_empty(),
         "onceseal ledger verify ended with {}: {}",
         ran.status,
         String::from_utf8_lossy(&ran.stderr)
@@ -80,4 +83,27 @@ fn said(house: &House, program: &Path, arguments: &[&str]) -> Result<String> {
     let words = String::from_utf8_lossy(&ran.stderr);
     ensure!(ran.status.success(), "onceseal {} ended with {}: {words}", arguments.join(" "), ran.status);
     Ok(String::from_utf8(ran.stdout)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    /// What is made of a program that prints a line and ends with this code.
+    fn told(code: u8) -> Result<Vec<String>> {
+        let folder = tempfile::tempdir()?;
+        let program = folder.path().join("program");
+        std::fs::write(&program, format!("#!/bin/sh\necho balances differ\nexit {code}\n"))?;
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755))?;
+        ledger(&House::at(folder.path()), &program)
+    }
+
+    #[test]
+    fn what_the_program_finds_is_a_finding_and_what_it_can_not_say_is_an_error() {
+        assert_eq!(told(0).unwrap(), Vec::<String>::new());
+        assert_eq!(told(3).unwrap(), ["the ledger: balances differ"]);
+        assert!(told(1).is_err());
+    }
 }

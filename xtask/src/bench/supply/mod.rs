@@ -243,8 +243,6 @@ impl Bench {
             spent / 1000,
             guard * 100 / spent.max(1)
         );
-        let broken = crate::lab::market::ledger(&house, &bed.program)?;
-        eprintln!("rules of the ledger that copies in SQL break, as they have no entries: {}", broken.len());
         server.stop()?;
         bed.remove("levels")
     }
