@@ -84,3 +84,34 @@ fn main() -> ExitCode {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every `cargo xtask` that a text of the project shows, with its words.
+    fn shown() -> Vec<String> {
+        let files = ["README.md", "README.zh-CN.md", "TESTING.md", "ARCHITECTURE.md", "bench/README.md"];
+        let docs = lab::root().join("docs");
+        let more = docs.read_dir().unwrap().map(|entry| entry.unwrap().path());
+        let pages = files.iter().map(|file| lab::root().join(file)).chain(more.filter(|path| path.is_file()));
+        let text: Vec<String> = pages.map(|page| std::fs::read_to_string(page).unwrap()).collect();
+        let text = text.join("\n");
+        let commands = text.match_indices("cargo xtask ").map(|(at, _)| &text[at..]);
+        commands
+            .map(|rest| rest.split(['`', '#', '\n']).next().unwrap_or_default().trim().to_owned())
+            .collect()
+    }
+
+    #[test]
+    fn every_task_that_the_texts_show_is_there() {
+        let shown = shown();
+        assert!(shown.len() > 30, "{shown:?}");
+        for command in shown {
+            let words = command.split_whitespace().skip(1);
+            if let Err(cause) = Task::try_parse_from(words) {
+                panic!("{command}: {cause}");
+            }
+        }
+    }
+}

@@ -9,7 +9,7 @@
 //! Modules in reading order: [`stage`] (the folder all runs begin with), [`telegram`] (hears the
 //! announcements), [`traced`] (one run under trace and what it told whom), [`after`] (restart, redelivery),
 //! [`judge`] (what must hold then), [`report`] (what is printed); [`many`] (the same for two servers on one
-//! PostgreSQL).
+//! PostgreSQL); [`supply`] (the critical writes of the supply side).
 //!
 //! Not here: how points are told apart and counted ([`crate::trace`]); many events at once (`race`).
 
@@ -18,6 +18,7 @@ mod judge;
 mod many;
 mod report;
 mod stage;
+mod supply;
 mod telegram;
 mod traced;
 
@@ -46,6 +47,12 @@ pub(crate) struct Crash {
     /// What keeps the records
     #[arg(long, default_value = "sqlite", value_name = "ENGINE")]
     engine: Engine,
+    /// The critical writes of the supply side instead of a delivery
+    #[arg(long)]
+    supply: bool,
+    /// With --supply: only this write
+    #[arg(long, value_name = "WRITE", requires = "supply")]
+    command: Option<supply::Critical>,
     /// Only this point
     #[arg(long, value_name = "POINT")]
     only: Option<u64>,
@@ -155,7 +162,9 @@ pub(crate) fn run(asked: &Crash) -> anyhow::Result<()> {
     let root = lab::scratch("crash")?;
     let program = program(asked)?;
     let began = Instant::now();
-    let done = if asked.engine == Engine::Postgres {
+    let done = if asked.supply {
+        supply::run(asked, &root, program)
+    } else if asked.engine == Engine::Postgres {
         many::run(asked, &root, program)
     } else {
         Stage::make(&root, program, asked.planted).and_then(|stage| {

@@ -197,6 +197,8 @@ mod tests {
         assert_eq!((tally.failed, tally.caught()), (1, true));
         let asked = |planted| Crash {
             engine: super::super::Engine::Sqlite,
+            supply: false,
+            command: None,
             deaths: None,
             only: Some(1),
             keep: false,
