@@ -118,3 +118,39 @@ fn every_command_has_examples_and_a_place_in_the_manual() {
         assert!(page.contains(&format!("## {name}")), "{name} is missing in docs/command-line.md");
     }
 }
+
+/// Every `onceseal` that a text for users shows, with its words.
+fn shown_commands() -> Vec<Vec<String>> {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let docs = std::fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let pages = ["README.md", "README.zh-CN.md"].map(|name| root.join(name)).into_iter();
+    let texts = pages.chain(docs.filter(|path| path.is_file()));
+    let text =
+        texts.map(|page| std::fs::read_to_string(page).unwrap()).collect::<String>().replace("\\\n", "");
+    let starts = ["\nonceseal ", "\n$ onceseal ", "`onceseal "].map(|start| text.match_indices(start));
+    let lines = starts.into_iter().flatten().map(|(at, start)| &text[at + start.len()..]);
+    let words = |line: &str| {
+        let command = line.split(['`', '#', '\n', '|', '>', '&', ';']).next().unwrap_or_default();
+        command.split_whitespace().map(str::to_owned).collect()
+    };
+    lines.map(words).collect()
+}
+
+#[test]
+fn every_command_and_flag_that_the_texts_show_is_there() {
+    let home = Home::new();
+    let mut shown = shown_commands();
+    shown.sort();
+    shown.dedup();
+    assert!(shown.len() > 40, "{shown:?}");
+    for words in shown {
+        let plain = |word: &&String| word.chars().all(|c| c.is_ascii_lowercase() || c == '-');
+        let names: Vec<&str> = words.iter().take_while(plain).map(String::as_str).collect();
+        let names = names.into_iter().take_while(|name| !name.starts_with('-'));
+        let ran = home.run(&names.chain(["--help"]).collect::<Vec<_>>());
+        assert_eq!(ran.code(), 0, "{words:?}: {}", ran.all());
+        for flag in words.iter().filter(|word| word.starts_with("--")) {
+            assert!(ran.out().contains(flag.as_str()), "{words:?}: {flag} is not in its help");
+        }
+    }
+}
