@@ -177,9 +177,10 @@ impl<C: Command> Attempt<C> {
         }
         branch(record.as_ref(), key, now).taken();
         let found = record.as_ref().map_or(0, |record| record.attempt);
+        let has_ended = record.as_ref().is_some_and(|record| record.standing.has_ended(now));
         let anew = match &record {
-            Some(Record { fingerprint, standing: Standing::Failed | Standing::Running(_), .. })
-                if *fingerprint == key.fingerprint =>
+            Some(Record { fingerprint, standing: Standing::Failed { .. } | Standing::Running(_), .. })
+                if *fingerprint == key.fingerprint && !has_ended =>
             {
                 Anew::No
             }
@@ -334,11 +335,9 @@ fn branch(record: Option<&Record>, key: &Key, now: Time) -> Branch {
     match &record.standing {
         Standing::Running(lease) if lease.holds(now) => pick(Branch::RunningSame, Branch::RunningOther),
         Standing::Running(_) => pick(Branch::LapsedSame, Branch::LapsedOther),
-        Standing::Finished { expires_at: Some(end), .. } if *end <= now => {
-            pick(Branch::ExpiredSame, Branch::ExpiredOther)
-        }
+        ended if ended.has_ended(now) => pick(Branch::ExpiredSame, Branch::ExpiredOther),
         Standing::Finished { .. } => pick(Branch::ReplaySame, Branch::ReplayOther),
-        Standing::Failed => pick(Branch::FailedSame, Branch::FailedOther),
+        Standing::Failed { .. } => pick(Branch::FailedSame, Branch::FailedOther),
         Standing::Orphaned => Branch::Recover,
     }
 }
@@ -350,7 +349,11 @@ fn recognised(mut record: Record, key: &Key) -> Record {
         record.fingerprint = key.fingerprint;
     }
     match &mut record.standing {
-        Standing::Finished { expires_at, .. } if planted::is("expiry-ignored") => *expires_at = None,
+        Standing::Finished { expires_at, .. } | Standing::Failed { expires_at }
+            if planted::is("expiry-ignored") =>
+        {
+            *expires_at = None;
+        }
         _ => {}
     }
     record

@@ -273,7 +273,7 @@ impl RecordTable {
                 let outcome = Outcome { code, body: row.text(7)?.to_owned() };
                 Standing::Finished { outcome, expires_at: row.time_or_null(8)? }
             }
-            (_, None) => Standing::Failed,
+            (_, None) => Standing::Failed { expires_at: row.time_or_null(8)? },
         };
         let fingerprint = match self.hash {
             Hash::Bytes => row.digest(1)?,

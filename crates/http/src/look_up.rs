@@ -82,15 +82,17 @@ pub async fn look_up(store: &Store, key: &Key, now: Time) -> Result<Option<Opera
     let Some(row) = found.first() else { return Ok(None) };
     let record = key.table.read(row)?;
     let request_id = row.text_or_null(ORIGIN)?.map(ToOwned::to_owned);
+    if record.standing.has_ended(now) {
+        return Ok(None);
+    }
     let (state, expires_at) = match record.standing {
         Standing::Running(lease) => (State::Running { retry_after: lease.retry_after(now) }, None),
         Standing::Orphaned => (State::Running { retry_after: RETRY_SOONEST }, None),
-        Standing::Finished { expires_at: Some(end), .. } if end <= now => return Ok(None),
         Standing::Finished { outcome, expires_at } if outcome.code >= 400 => {
             (State::Refused(outcome), expires_at)
         }
         Standing::Finished { outcome, expires_at } => (State::Succeeded(outcome), expires_at),
-        Standing::Failed => (State::Failed, None),
+        Standing::Failed { expires_at } => (State::Failed, expires_at),
     };
     Ok(Some(Operation { state, request_id, expires_at }))
 }

@@ -78,14 +78,12 @@ pub fn meet(record: Option<Record>, fingerprint: &Fingerprint, binding: Binding,
             Meeting::Running { id, same, retry_after: lease.retry_after(now) }
         }
         Standing::Running(lease) => Meeting::TakeOver { id, lapsed: Some(lease), attempts: attempt },
-        Standing::Finished { expires_at: Some(end), .. } if end <= now => {
-            Meeting::TakeOver { id, lapsed: None, attempts: 0 }
-        }
+        ended if ended.has_ended(now) => Meeting::TakeOver { id, lapsed: None, attempts: 0 },
         Standing::Finished { outcome, .. } => Meeting::Replay { id, outcome, same },
-        Standing::Failed if !same && binding == Binding::Held => {
+        Standing::Failed { .. } if !same && binding == Binding::Held => {
             Meeting::Running { id, same, retry_after: RETRY_SOONEST }
         }
-        Standing::Failed => Meeting::TakeOver { id, lapsed: None, attempts: attempt },
+        Standing::Failed { .. } => Meeting::TakeOver { id, lapsed: None, attempts: attempt },
         Standing::Orphaned => Meeting::Recover { id },
     }
 }
@@ -103,6 +101,10 @@ mod tests {
 
     fn finished(expires_at: Option<i64>) -> Standing {
         Standing::Finished { outcome: outcome(), expires_at: expires_at.map(Time::from_seconds) }
+    }
+
+    fn failed(expires_at: Option<i64>) -> Standing {
+        Standing::Failed { expires_at: expires_at.map(Time::from_seconds) }
     }
 
     fn outcome() -> Outcome {
@@ -154,8 +156,11 @@ mod tests {
             (finished(Some(1001)), true, replay(true)),
             (finished(Some(1000)), true, take(None, 0)),
             (finished(Some(1000)), false, take(None, 0)),
-            (Standing::Failed, true, take(None, 3)),
-            (Standing::Failed, false, take(None, 3)),
+            (failed(None), true, take(None, 3)),
+            (failed(None), false, take(None, 3)),
+            (failed(Some(1001)), true, take(None, 3)),
+            (failed(Some(1000)), true, take(None, 0)),
+            (failed(Some(1000)), false, take(None, 0)),
             (Standing::Orphaned, true, Meeting::Recover { id: 9 }),
             (Standing::Orphaned, false, Meeting::Recover { id: 9 }),
         ];
@@ -167,11 +172,13 @@ mod tests {
     #[test]
     fn a_failure_that_binds_its_key_is_gone_on_with_by_its_payload_only() {
         let again = Meeting::TakeOver { id: 9, lapsed: None, attempts: 3 };
-        assert_eq!(bound(Standing::Failed, true, Binding::Held), again);
+        assert_eq!(bound(failed(Some(1001)), true, Binding::Held), again);
         let refused = Meeting::Running { id: 9, same: false, retry_after: RETRY_SOONEST };
-        assert_eq!(bound(Standing::Failed, false, Binding::Held), refused);
+        assert_eq!(bound(failed(Some(1001)), false, Binding::Held), refused);
         // Past its end a key is anybody's, however it binds.
         let anew = Meeting::TakeOver { id: 9, lapsed: None, attempts: 0 };
-        assert_eq!(bound(finished(Some(1000)), false, Binding::Held), anew);
+        for ended in [finished(Some(1000)), failed(Some(1000))] {
+            assert_eq!(bound(ended.clone(), false, Binding::Held), anew, "{ended:?}");
+        }
     }
 }

@@ -41,7 +41,24 @@ pub enum Standing {
         expires_at: Option<Time>,
     },
     /// The last attempt failed by our fault; the next arrival tries again.
-    Failed,
+    Failed {
+        /// First instant at which the key is free again; `None` where keys live for ever.
+        expires_at: Option<Time>,
+    },
     /// Artefacts and record disagree; recovery comes before any answer.
     Orphaned,
+}
+
+impl Standing {
+    /// Whether the key has ended, so that it is as one that was never used (supply specification, section 2.3).
+    /// Work that is under way has no end.
+    #[must_use]
+    pub fn has_ended(&self, now: Time) -> bool {
+        match self {
+            Self::Finished { expires_at, .. } | Self::Failed { expires_at } => {
+                expires_at.is_some_and(|end| end <= now)
+            }
+            Self::Running(_) | Self::Orphaned => false,
+        }
+    }
 }

@@ -81,6 +81,18 @@ async fn a_key_past_its_end_begins_a_new_generation() {
 }
 
 #[tokio::test]
+async fn a_failure_past_its_end_holds_nobodys_key_and_begins_a_new_generation() {
+    for amount in [5, 6] {
+        let scene = scene().await;
+        scene.door.submit(add("k", 5).bound(1).living(60).failing().now()).await.expect_err("it fails");
+        scene.clock.advance(Duration::from_secs(60));
+        assert!(!scene.done(add("k", amount).bound(1).living(60)).await.replayed);
+        assert_eq!(record(&scene, "k").await, ("processed".into(), 1, 2), "{amount}");
+        assert_eq!(scene.effects("k").await, 1);
+    }
+}
+
+#[tokio::test]
 async fn whoever_is_told_to_come_later_runs_then() {
     let scene = scene().await;
     let early = scene.door.submit(add("k", 5).bound(1).twisted(Twist::ComeLater).now()).await;

@@ -178,6 +178,16 @@ async fn an_expired_key_does_not_inherit_the_steps_of_its_former_life() {
 }
 
 #[tokio::test]
+async fn a_failure_past_its_end_leaves_its_steps_to_nobody() {
+    let scene = scene().await;
+    let (before, after) = (Provider::default(), Provider::default());
+    scene.door.submit(before.stuck(add("k", 5).living(60)).now()).await.expect_err("step two fails");
+    scene.clock.advance(Duration::from_secs(60));
+    scene.done(after.two_steps(add("k", 5).living(60), None)).await;
+    assert_eq!(after.calls(), ["one", "two"]);
+}
+
+#[tokio::test]
 async fn another_payload_never_takes_over_what_one_payload_began() {
     let scene = scene().await;
     let gate = Gate::new();
