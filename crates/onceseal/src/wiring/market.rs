@@ -34,7 +34,7 @@ use crate::random::OsRandom;
 /// Name of the local key that wraps data keys, in the columns `*_kms_key_alias`.
 const ALIAS: &str = "local/supply";
 /// What alerts of the supply side begin with, and who hears of them.
-const ALERTS: &str = "supply.alert.";
+pub const ALERTS: &str = "supply.alert.";
 /// Rows that can't be read without the keys.
 const SEALED: &str = "select (select count(*) from supply_suppliers) + (select count(*) from supply_accounts) + (select count(*) from auth_api_keys)";
 

@@ -237,7 +237,7 @@ fn channels(config: &Config) -> Result<Vec<Arc<dyn Channel>>, String> {
     let named = |name: &str| destinations.iter().any(|one| one == name);
     let mut channels: Vec<Arc<dyn Channel>> = Vec::new();
     if named("log") {
-        channels.push(Arc::new(Log));
+        channels.push(Arc::new(Log { alerts: Some(market::ALERTS) }));
     }
     if let Some(settings) = config.announce.telegram.as_ref().filter(|_| named("telegram")) {
         let fail = |cause: String| format!("announce.telegram: {cause}");

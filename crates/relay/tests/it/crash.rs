@@ -31,9 +31,9 @@ async fn killed_between_send_and_mark_a_channel_that_removes_repeats_sends_again
     // [OUT-02, OUT-03]
     let world = world().await;
     world.tell("o", issued("o"), &["log"]).await;
-    die_after_send(&world, Log).await;
+    die_after_send(&world, Log::default()).await;
     world.later(61);
-    let turn = world.relay(vec![Arc::new(Log)]).turn().await.unwrap();
+    let turn = world.relay(vec![Arc::new(Log::default())]).turn().await.unwrap();
     let row = world.only().await;
     assert_eq!((turn.delivered, row.state, row.attempt), (1, State::Delivered, 2));
 }
@@ -86,10 +86,10 @@ async fn killed_in_the_last_attempt_a_row_dies_too() {
     // [OUT-06]
     let world = world().await;
     world.tell("o", issued("o"), &["log"]).await;
-    die_after_send(&world, Log).await;
+    die_after_send(&world, Log::default()).await;
     world.later(61);
     let settings = Settings { attempts_max: 1, ..Settings::default() };
-    assert_eq!(world.relay_with(vec![Arc::new(Log)], settings).turn().await.unwrap().dead, 1);
+    assert_eq!(world.relay_with(vec![Arc::new(Log::default())], settings).turn().await.unwrap().dead, 1);
     assert!(world.only().await.error.unwrap().contains("gave up after 1 attempts"));
 }
 

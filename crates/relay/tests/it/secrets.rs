@@ -82,11 +82,27 @@ async fn the_log_channel_writes_one_line_under_the_name_of_the_specification() {
         payload["kind"] = json!(kind);
         world.tell(object, payload, &["log"]).await;
     }
-    assert!(relay::Log.retakes());
-    world.relay(vec![Arc::new(relay::Log)]).turn().await.unwrap();
+    assert!(relay::Log::default().retakes());
+    world.relay(vec![Arc::new(relay::Log::default())]).turn().await.unwrap();
     let text = captured.text();
     let lines: Vec<&str> = text.lines().filter(|line| line.contains("relay::announcement")).collect();
     assert_eq!(lines.len(), 2, "{text}");
     assert!(lines[0].contains("处理成功 / processed") && lines[0].contains("event_processed"));
     assert!(lines[1].contains("already processed") && lines[1].contains("event_duplicate_reused"));
+}
+
+#[tokio::test]
+async fn what_somebody_must_read_is_an_error_in_the_log() {
+    let (captured, _guard) = Captured::start();
+    let world = world().await;
+    let level = async |alerts| {
+        world.tell("a", issued("a"), &["log"]).await;
+        world.relay(vec![Arc::new(relay::Log { alerts })]).turn().await.unwrap();
+        let text = captured.text();
+        let line = text.lines().rfind(|line| line.contains("relay::announcement")).unwrap();
+        ["ERROR", "INFO"].into_iter().find(|level| line.contains(level)).unwrap()
+    };
+    assert_eq!(level(Some("certify.certificate.")).await, "ERROR");
+    assert_eq!(level(Some("supply.alert.")).await, "INFO");
+    assert_eq!(level(None).await, "INFO");
 }
