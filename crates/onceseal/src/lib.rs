@@ -1,7 +1,7 @@
 //! The server and command line of Onceseal, put together from the other crates.
 //!
 //! Modules in reading order: [`config`] (from `onceseal.toml`, environment and flags to settings),
-//! [`random`] (the real clock and randomness), [`logging`], [`wiring`] (from settings to a running server),
+//! [`random`] (the real clock and randomness), [`core_dump`] (none), [`logging`], [`wiring`] (from settings to a running server),
 //! [`demo`] (a server of its own and a story told to it), [`gate`] (servers of its own, and everything that must hold),
 //! [`slo`] (promises as files for Prometheus and Grafana),
 //! [`cli`] (one file a command).
@@ -10,6 +10,7 @@
 
 pub mod cli;
 pub mod config;
+pub mod core_dump;
 pub mod demo;
 pub mod gate;
 pub mod logging;

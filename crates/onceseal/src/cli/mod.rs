@@ -41,6 +41,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::config::load::Environment;
 use crate::config::{Loaded, Places};
+use crate::core_dump;
 use out::{Ended, Exit, Out, Stop};
 
 /// Threads that wait for files. More would only queue at the same disk and keep memory of their own.
@@ -189,6 +190,9 @@ pub fn main() -> Exit {
         }
     };
     let out = Out::new(cli.globals.json);
+    if let Err(cause) = core_dump::forbid() {
+        eprintln!("core dumps can't be forbidden, and would hold keys: {cause}");
+    }
     // The choice of the provider is process-wide; a second one would be an embedding program's.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut builder = tokio::runtime::Builder::new_multi_thread();

@@ -105,6 +105,11 @@ impl Running {
         assert!(sent.unwrap().success());
     }
 
+    /// Its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Stops it gracefully; gives its exit code.
     pub(crate) fn stop(mut self) -> i32 {
         self.signal("TERM");

@@ -23,6 +23,16 @@ fn the_servers_own_token_is_readable_by_its_user_only() {
 }
 
 #[test]
+fn no_core_dump_of_what_holds_keys_is_ever_written() {
+    let home = Home::new();
+    let server = home.serve();
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", server.id())).unwrap();
+    let limit = limits.lines().find_map(|line| line.strip_prefix("Max core file size")).unwrap();
+    let limits: Vec<u64> = limit.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    assert!(limits.len() == 2 && limits.iter().all(|limit| *limit <= 1), "{limit}");
+}
+
+#[test]
 fn a_second_server_on_the_folder_does_not_start() {
     let home = Home::new();
     let _server = home.serve();
