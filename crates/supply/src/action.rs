@@ -1,25 +1,20 @@
-//! The form of every command of this crate, and the one place where it becomes a command of the door: which
-//! rows it looks at ([`Action::load`]), what they say ([`Action::read`]), what follows ([`Action::decide`],
-//! pure, with a table of tests each). Audit, invariants, outbox, codes and stored answers are added here, so
-//! that a command can't forget them.
+//! The form of every command of this crate: which rows it looks at ([`Action::load`]), what they say
+//! ([`Action::read`]), what follows ([`Action::decide`], pure, with a table of tests each). Not here: how it becomes a
+//! command of the door ([`crate::commanded`]).
 
 use std::sync::Arc;
 
-use door::{AuditRow, Command, Decision, Failure, Form, OutboxRow, Repeat, Ruling, Steps};
-use kernel::{Outcome, Time};
+use door::{AuditRow, Failure, Form, OutboxRow, Steps};
+use kernel::Time;
 use serde::Serialize;
 use serde_json::{Map, Value as Json, json};
-use store::{Error, Query, Raise, RaiseKind, Row, Value, Write, values};
+use store::{Error, Query, Row, Value, Write, values};
 
 use crate::caller::{Caller, Object};
 use crate::code::{Code, Invariant};
 use crate::exact::Details;
-use crate::exit;
 use crate::house::{House, Live};
 
-/// Status words of `supply_idempotency_record`.
-const SUCCEEDED: &str = "succeeded";
-const FAILED: &str = "failed";
 /// The only version of an outbox payload so far.
 const SCHEMA_VERSION: i64 = 1;
 
@@ -85,6 +80,11 @@ pub trait Action: Send + Sync + 'static {
     /// # Errors
     /// A damaged row.
     fn read(&self, context: &Context, rows: &[Vec<Row>]) -> Result<Self::State, Error>;
+
+    /// Whether only an active supplier may have it, which is asked behind all other rules ([`crate::standing`]).
+    fn is_write_of_supplier(&self) -> bool {
+        self.event().starts_with("supply.")
+    }
 
     /// Decides. Pure.
     ///
@@ -203,6 +203,8 @@ pub struct Change {
     pub metadata: Json,
     /// The rows, in order.
     pub writes: Vec<Write>,
+    /// Audit rows beside the command's own.
+    pub audit: Vec<AuditRow>,
     /// What the outbox tells.
     pub events: Vec<Event>,
     /// HTTP status of success.
@@ -224,6 +226,7 @@ impl Change {
             after: empty(),
             metadata: empty(),
             writes: Vec::new(),
+            audit: Vec::new(),
             events: Vec::new(),
             status: 200,
             data: text(data)?,
@@ -281,164 +284,4 @@ impl Event {
 pub(crate) fn text(data: &impl Serialize) -> Result<String, Stop> {
     let damaged = |_| Error::Corrupt { table: "answer", column: "data".into() };
     serde_json::to_string(data).map_err(|error| Stop::Broken(damaged(error)))
-}
-
-/// An action of a caller, on its way to the door.
-#[derive(Clone, Debug)]
-pub struct Commanded<A> {
-    /// Who asks.
-    pub context: Context,
-    /// For what.
-    pub action: A,
-}
-
-impl<A: Action> Commanded<A> {
-    fn changed(&self, change: Change, at: Time) -> Decision {
-        let Change { object, before, after, metadata, writes, events, status, data } = change;
-        let mut audit = self.context.caller.audit(self.action.event(), &object);
-        (audit.before_state, audit.after_state, audit.metadata) = (before, after, metadata);
-        let body = format!(r#"{{"data":{data}}}"#);
-        Decision {
-            status: SUCCEEDED,
-            facts: self.facts(),
-            ruling: Ruling::Formal(Outcome { code: status, body }),
-            writes,
-            audit: vec![audit],
-            outbox: events.into_iter().map(|event| event.row(&self.context, at)).collect(),
-        }
-    }
-
-    fn refused(&self, refusal: Refusal, lost_race: LostRace, at: Time) -> Result<Decision, Error> {
-        let Refusal { code, rule, object, before, details, writes } = refusal;
-        let details = match rule {
-            Some(rule) => details.with("rule_code", rule.as_str()),
-            None => details,
-        };
-        // For whoever asked: the state was another one when they looked. And for who counts (section 18).
-        let details = match lost_race {
-            LostRace::Yes => details.with("lost_race", true),
-            LostRace::No => details,
-        };
-        let object = object.unwrap_or_else(|| self.action.object());
-        let row = |name| {
-            let mut row = self.context.caller.audit(name, &object);
-            row.action = self.action.event();
-            row.result_code = code.as_str().into();
-            row.rule_code = rule.map(Invariant::as_str);
-            (row.before_state, row.after_state) = (before.clone(), before.clone());
-            row.metadata = json!({ "details": details.plain(), "lost_race": lost_race == LostRace::Yes });
-            row
-        };
-        let violation = rule.map(|_| row("invariant_violation"));
-        let alert = (rule == Some(Invariant::Set003)).then(|| crate::alert::unbalanced(&object, code));
-        let (message, message_zh) = (code.message(), code.message_zh());
-        let error = ErrorBody { code: code.as_str(), message, message_zh, details: &details };
-        let body = match text(&Body { error }) {
-            Ok(body) => body,
-            Err(Stop::Broken(error)) => return Err(error),
-            Err(Stop::Refused(_)) => String::new(),
-        };
-        let outcome = Outcome { code: code.status(), body };
-        let ruling = if code.is_passing() { Ruling::Passing(outcome) } else { Ruling::Formal(outcome) };
-        let audit: Vec<AuditRow> = violation.into_iter().chain([row(self.action.event())]).collect();
-        let outbox = alert.into_iter().map(|event| event.row(&self.context, at)).collect();
-        Ok(Decision { status: FAILED, facts: self.facts(), ruling, writes, audit, outbox })
-    }
-
-    fn stopped(&self, stop: Stop, at: Time) -> Result<Decision, Error> {
-        match stop {
-            Stop::Refused(refusal) => self.refused(*refusal, LostRace::No, at),
-            Stop::Broken(error) => Err(error),
-        }
-    }
-}
-
-/// Whether a refusal came of somebody who was faster, which counts against the service (section 18).
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum LostRace {
-    Yes,
-    No,
-}
-
-#[derive(Serialize)]
-struct Body<'a> {
-    error: ErrorBody<'a>,
-}
-
-#[derive(Serialize)]
-struct ErrorBody<'a> {
-    code: &'static str,
-    message: &'static str,
-    message_zh: &'static str,
-    details: &'a Details,
-}
-
-impl<A: Action> Command for Commanded<A> {
-    type Prepared = A::Prepared;
-
-    fn form(&self) -> Form {
-        self.action.form(&self.context)
-    }
-
-    fn prepares(&self) -> bool {
-        self.action.prepares()
-    }
-
-    async fn prepare(&self, steps: &Steps) -> Result<A::Prepared, Failure> {
-        self.action.prepare(&self.context, steps).await
-    }
-
-    fn facts(&self) -> Vec<Value> {
-        values![&self.context.caller.request_id]
-    }
-
-    fn load(&self, prepared: &A::Prepared) -> Vec<Query> {
-        self.action.load(&self.context, prepared)
-    }
-
-    fn decide(&self, prepared: &A::Prepared, loaded: &[Vec<Row>], at: Time) -> Result<Decision, Error> {
-        let state = self.action.read(&self.context, loaded)?;
-        match self.action.decide(&self.context, prepared, &state, at) {
-            Ok(change) => exit::guarded(&self.context.house, self.changed(change, at)),
-            Err(stop) => exit::guarded(&self.context.house, self.stopped(stop, at)?),
-        }
-    }
-
-    /// The state has changed since: what refuses now is the answer; where nothing does, somebody was faster.
-    fn raised(
-        &self,
-        prepared: &A::Prepared,
-        raise: &Raise,
-        loaded: &[Vec<Row>],
-        at: Time,
-    ) -> Result<Decision, Error> {
-        let state = self.action.read(&self.context, loaded)?;
-        let refusal = match self.action.decide(&self.context, prepared, &state, at) {
-            Err(Stop::Refused(refusal)) => Some(*refusal),
-            Err(Stop::Broken(error)) => return Err(error),
-            // A value that its column does not take is nobody's speed; only a broken invariant is behind it, or nothing.
-            Ok(_) => self
-                .action
-                .outrun(raise.write, &state)
-                .filter(|refusal| raise.kind != RaiseKind::Rule || refusal.rule.is_some()),
-        };
-        match refusal {
-            Some(refusal) => exit::guarded(&self.context.house, self.refused(refusal, LostRace::Yes, at)?),
-            None => Err(Error::Raised(raise.clone())),
-        }
-    }
-
-    /// A repeat leaves one audit row: what was repeated, or that it differs.
-    fn repeat_audit(&self, repeat: &Repeat, _at: Time) -> Vec<AuditRow> {
-        let (name, code) = if repeat.same {
-            ("idempotency.replayed", "OK")
-        } else {
-            ("idempotency.payload_mismatch", "IDEMPOTENCY_PAYLOAD_MISMATCH")
-        };
-        let mut row = self.context.caller.audit(name, &self.action.object());
-        row.action = self.action.event();
-        row.result_code = code.into();
-        row.metadata = json!({ "record": repeat.record, "replayed_status": repeat.outcome.code });
-        vec![row]
-    }
 }

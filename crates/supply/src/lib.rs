@@ -4,7 +4,7 @@
 //!
 //! Modules in reading order: [`caller`] (who acts), [`code`] (what is refused with), [`exact`] (JSON that goes
 //! out), [`policy`] (the numbers of section 23), [`keys`] (what is secret), [`house`] (what commands share),
-//! [`action`] (the form of a command), [`record`] (idempotency keys), [`sweep`](mod@sweep) (those that ended), [`rewrap`] (versions of the wrapping key), [`rows`] (what the tables say), [`books`] (postings as rows),
+//! [`action`] (the form of a command), [`commanded`] (how it is run), `standing` (whether its supplier may write), [`record`] (idempotency keys), [`sweep`](mod@sweep) (those that ended), [`rewrap`] (versions of the wrapping key), [`rows`] (what the tables say), [`books`] (postings as rows),
 //! [`exit`] (what must not be written), [`alert`], [`audit`] (as it is shown); then the commands: [`accounts`], [`packages`], [`orders`], [`earnings`], [`settlements`],
 //! [`platform`], [`tokens`]; [`consumers`] (what follows from an event, after its commit); at last [`slo`] (what is promised,
 //! and how it is measured).
@@ -18,6 +18,7 @@ pub mod audit;
 pub mod books;
 pub mod caller;
 pub mod code;
+pub mod commanded;
 pub mod consumers;
 pub mod earnings;
 pub mod exact;
@@ -33,6 +34,7 @@ pub mod rewrap;
 pub mod rows;
 pub mod settlements;
 pub mod slo;
+mod standing;
 pub mod sweep;
 pub mod tenants;
 pub mod tokens;
@@ -40,9 +42,10 @@ pub mod tokens;
 #[cfg(test)]
 mod fixtures;
 
-pub use action::{Action, Change, Commanded, Context, Event, Refusal, Stop};
+pub use action::{Action, Change, Context, Event, Refusal, Stop};
 pub use caller::{Caller, Capacity, Object};
 pub use code::{Code, Invariant};
+pub use commanded::Commanded;
 pub use house::{House, Live, Route};
 pub use keys::Keys;
 pub use policy::Policy;

@@ -17,7 +17,8 @@ use kernel::Time;
 use serde_json::json;
 use store::{Error, Query, Row, Store, Write, values};
 
-use crate::action::{Commanded, Context};
+use crate::Commanded;
+use crate::action::Context;
 use crate::caller::{Caller, Object, PLATFORM};
 use crate::exact::Stamp;
 use crate::house::House;

@@ -17,6 +17,8 @@ pub enum Owned {
     Settlement(i64),
     /// `iam_users`.
     User(i64),
+    /// `supply_suppliers`.
+    Supplier(i64),
 }
 
 /// The tenant of an object; `None` where there is none.
@@ -32,6 +34,7 @@ pub async fn of(store: &Store, owned: Owned) -> Result<Option<i64>, Error> {
         Owned::Order(id) => ("select tenant_id from supply_orders where id = $1", id),
         Owned::Settlement(id) => ("select tenant_id from supply_settlements where id = $1", id),
         Owned::User(id) => ("select tenant_id from iam_users where id = $1", id),
+        Owned::Supplier(id) => ("select tenant_id from supply_suppliers where id = $1", id),
     };
     let rows = store.query(Query::new("tenant.of", sql, values![id])).await?;
     rows.first().map(|row| Reader::new(row).int()).transpose()

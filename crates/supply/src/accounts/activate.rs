@@ -21,7 +21,7 @@ pub struct Activate {
 }
 
 /// Conditions that are not met, in the words of `details.unmet`.
-fn unmet(account: &Account) -> Vec<&'static str> {
+pub(super) fn unmet(account: &Account) -> Vec<&'static str> {
     let conditions = [
         ("verified", account.is_verified),
         ("tos", account.tos_compliant),

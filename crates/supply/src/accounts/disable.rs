@@ -1,4 +1,5 @@
-//! Takes an account out of use by the platform's risk control, with a reason (sections 6.1, 8.5).
+//! Takes an account out of use by the platform's risk control, with a reason (sections 6.1, 8.5). Of a credential that
+//! got out nothing is left to decrypt (section 13.2); its fingerprint stays, so that nobody mounts it again.
 
 use door::{Failure, Steps};
 use kernel::Time;
@@ -10,7 +11,7 @@ use crate::action::{Action, Change, Context, Refusal, Stop};
 use crate::caller::Object;
 use crate::rows::{Account, AccountStatus};
 
-const REASON: &str =
+pub(super) const REASON: &str =
     "update supply_accounts set risk_reason = $1, risk_level = 'high' where id = $2 and tenant_id = $3";
 
 /// `POST /api/v1/platform/supply/accounts/{id}/disable`.
@@ -20,6 +21,27 @@ pub struct Disable {
     pub account_id: i64,
     /// Why; shown to administrators only.
     pub reason: String,
+    /// Whether the credential got out.
+    pub credential: Credential,
+}
+
+/// What is known of the credential of an account that is disabled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Credential {
+    /// Its owner's alone.
+    Kept,
+    /// Others have it.
+    Compromised,
+}
+
+impl Credential {
+    /// What becomes of it: without an envelope there is nothing that could be verified.
+    const fn sets(self) -> &'static str {
+        match self {
+            Self::Kept => "",
+            Self::Compromised => ", encrypted_credentials = '', is_verified = false, verified_at = null",
+        }
+    }
 }
 
 impl Action for Disable {
@@ -53,11 +75,17 @@ impl Action for Disable {
         }
         let (from, event) = ("'pending', 'active', 'suspended'", "supply.account.disable.succeeded");
         let to = AccountStatus::Disabled;
-        let moved = Move { write: "account.disable", from, to, sets: "", event };
+        let moved = Move { write: "account.disable", from, to, sets: self.credential.sets(), event };
         let mut change = moved.of(context, account, at)?;
         let row = values![&self.reason, account.id, account.tenant_id];
         change.writes.push(Write::one("account.reason", REASON, row));
         change.metadata = json!({ "reason": self.reason });
+        if self.credential == Credential::Compromised {
+            let mut revoked = context.caller.audit("CRED-REVOKE", &change.object);
+            (revoked.before_state, revoked.after_state) = (change.before.clone(), change.after.clone());
+            revoked.metadata = json!({ "key_id": account.key_id });
+            change.audit.push(revoked);
+        }
         Ok(change)
     }
 

@@ -1,15 +1,18 @@
 //! Replaces the credential of a mounted account (section 13.2): the new one is verified first, the envelope is
-//! replaced as a whole, packages go on. Leased, as mounting is.
+//! replaced as a whole, packages go on. What a check says of a credential is the new one's from then on; an active
+//! account takes none that could not be activated. Leased, as mounting is.
 
 use door::{Failure, Form, Steps};
 use kernel::Time;
+use kernel::money::Quota;
 use secrecy::SecretString;
 use serde::Serialize;
 use serde_json::json;
-use store::{Error, Query, Row, Write, values};
+use store::{Error, Query, Row, Value, Write, values};
 
+use super::activate::unmet;
 use super::checked::{Checked, Kind, unreachable};
-use super::create::{fingerprints, seal};
+use super::create::{Ready, fingerprints, seal};
 use super::state;
 use crate::action::{Action, Change, Context, Event, Refusal, Stop};
 use crate::caller::Object;
@@ -17,7 +20,6 @@ use crate::code::Code;
 use crate::exact::Stamp;
 use crate::house::Live;
 use crate::rows::{Account, AccountStatus, Reader};
-use custody::Sealed;
 
 /// Accounts with this credential, the rotated one included: the same again is no rotation.
 const TAKEN: &str = "select count(*) from supply_accounts
@@ -26,9 +28,10 @@ where credential_fingerprint in ($1, $2) and (deleted_at is null or status = 'di
 const ROTATE: &str = "update supply_accounts
 set encrypted_credentials = $1, credential_cipher_algo = $2, credential_kms_key_alias = $3,
   credential_key_version = $4, credential_fingerprint = $5, last_rotation_at = $6, last_check_at = $7,
-  version = version + 1,
-  request_id = $8, idempotency_key = $9, audit_trace_id = $10, updated_ip = $11, updated_at = $12, updated_by = $13
-where id = $14 and tenant_id = $15 and deleted_at is null and status <> 'disabled' and version = $16";
+  is_verified = $8, verified_at = $9, risk_level = $10, risk_score = $11, tos_compliant = $12, tos_check_result = $13,
+  total_quota = $14, available_quota = $15, version = version + 1,
+  request_id = $16, idempotency_key = $17, audit_trace_id = $18, updated_ip = $19, updated_at = $20, updated_by = $21
+where id = $22 and tenant_id = $23 and deleted_at is null and status <> 'disabled' and version = $24";
 
 /// `POST /api/v1/supply/accounts/{accountId}/rotate-credential`.
 #[derive(Clone, Debug)]
@@ -50,8 +53,8 @@ pub enum Prepared {
     Unreachable,
     /// Not to be taken.
     Rejected(Checked),
-    /// Ready to be written: the envelope, and fingerprints under both peppers.
-    Ready(Box<(Sealed, [String; 2])>),
+    /// Ready to be written.
+    Ready(Box<Ready>),
 }
 
 /// What it decides from.
@@ -70,6 +73,56 @@ struct Rotated<'a> {
     version: i64,
     last_rotation_at: Stamp,
     updated_at: Stamp,
+}
+
+/// The account as the check of its new credential leaves it.
+fn renewed(account: &Account, checked: &Checked) -> Result<Account, Stop> {
+    let (total, available) = quotas(account, checked.quota()?).unwrap_or((account.total, account.available));
+    Ok(Account {
+        is_verified: checked.passed(),
+        tos_compliant: checked.tos,
+        risk_level: checked.risk_level().to_owned(),
+        risk_score: checked.risk_score,
+        total,
+        available,
+        ..account.clone()
+    })
+}
+
+/// Total and available quota with what the new credential has: packages keep what they hold of it. `None` where it
+/// counts in another unit than the account, which then goes on with its figures.
+fn quotas(account: &Account, told: Quota) -> Option<(Quota, Quota)> {
+    if told.unit() != account.unit {
+        return None;
+    }
+    let left = told.count().saturating_sub(account.frozen.count()).max(0);
+    let available = Quota::from_count(left, account.unit).ok()?;
+    let total = account.total.minus(account.available).ok()?.plus(available).ok()?;
+    Some((total, available))
+}
+
+/// The row with the new credential, and what its check says. `renewed` has the version that was read.
+fn row(context: &Context, ready: &Ready, renewed: &Account, at: Time) -> Write {
+    let (sealed, [fingerprint, _]) = (&ready.sealed, &ready.fingerprints);
+    let mut row = values![
+        &sealed.envelope,
+        sealed.cipher_algo,
+        &sealed.kms_key_alias,
+        i64::from(sealed.key_version),
+        fingerprint,
+        at,
+        at,
+        renewed.is_verified,
+        renewed.is_verified.then_some(at),
+        &renewed.risk_level,
+        renewed.risk_score,
+        renewed.tos_compliant,
+        ready.checked.tos_result(),
+    ];
+    row.extend([renewed.total, renewed.available].map(|quota| Value::Money(quota.count())));
+    row.extend(context.stamp(at));
+    row.extend(values![context.caller.operator_id, renewed.id, renewed.tenant_id, renewed.version]);
+    Write::one("account.rotate", ROTATE, row)
 }
 
 impl Action for Rotate {
@@ -101,13 +154,14 @@ impl Action for Rotate {
             return Ok(Prepared::Rejected(checked));
         }
         let sealed = seal(context, *kind, key_id, &self.secret).await?;
-        Ok(Prepared::Ready(Box::new((sealed, fingerprints(context, *kind, &self.secret)))))
+        let fingerprints = fingerprints(context, *kind, &self.secret);
+        Ok(Prepared::Ready(Box::new(Ready { checked, key_id: key_id.clone(), sealed, fingerprints })))
     }
 
     fn load(&self, context: &Context, prepared: &Prepared) -> Vec<Query> {
         let mut loads = vec![state::load(context, self.account_id)];
         if let Prepared::Ready(ready) = prepared {
-            let [current, former] = &ready.1;
+            let [current, former] = &ready.fingerprints;
             loads.push(Query::new("account.taken", TAKEN, values![current, former]));
         }
         loads
@@ -131,32 +185,27 @@ impl Action for Rotate {
         if account.status == AccountStatus::Disabled {
             return Err(state::conflict(account).into());
         }
-        let (sealed, [fingerprint, _]) = match prepared {
+        let ready = match prepared {
             Prepared::Missing => return Err(Refusal::of(Code::AccMissing).into()),
             Prepared::Unreachable => return Err(seen(unreachable()).into()),
             Prepared::Rejected(checked) => {
                 checked.accepted().map_err(seen)?;
                 return Err(seen(Refusal::of(Code::AccRefused)).into());
             }
-            Prepared::Ready(ready) => (&ready.0, &ready.1),
+            Prepared::Ready(ready) => ready,
         };
         if state.taken > 0 {
             return Err(seen(Refusal::of(Code::AccMounted)).into());
         }
-        let mut row = values![
-            &sealed.envelope,
-            sealed.cipher_algo,
-            &sealed.kms_key_alias,
-            i64::from(sealed.key_version),
-            fingerprint,
-            at,
-            at,
-        ];
-        row.extend(context.stamp(at));
-        row.extend(values![context.caller.operator_id, account.id, account.tenant_id, account.version]);
-        let (object, version) = (self.object(), account.version + 1);
+        let checked = &ready.checked;
+        let renewed = renewed(account, checked)?;
+        if account.status == AccountStatus::Active && !checked.passed() {
+            return Err(seen(Refusal::of(Code::AccGuard).with("unmet", unmet(&renewed))).into());
+        }
+        let (object, version, key_version) = (self.object(), account.version + 1, ready.sealed.key_version);
         let before = account.state();
-        let after = json!({ "status": account.status.as_str(), "version": version, "key_version": sealed.key_version });
+        let after =
+            json!({ "status": account.status.as_str(), "version": version, "key_version": key_version });
         let (name, told) = ("supply.credential.rotate.succeeded", object.clone());
         let event = Event { name, object: told, version, before: before.clone(), after: after.clone() };
         let data = Rotated {
@@ -167,8 +216,9 @@ impl Action for Rotate {
             last_rotation_at: Stamp(at),
             updated_at: Stamp(at),
         };
-        let writes = vec![Write::one("account.rotate", ROTATE, row)];
-        Ok(Change { before, after, writes, events: vec![event], ..Change::of(object, &data)? })
+        let metadata = json!({ "verify_status": checked.status, "risk_score": checked.risk_score });
+        let writes = vec![row(context, ready, &renewed, at)];
+        Ok(Change { before, after, metadata, writes, events: vec![event], ..Change::of(object, &data)? })
     }
 
     fn live(&self) -> Option<Live> {

@@ -92,7 +92,7 @@ fn suspension_by_status_and_risk_cases() {
 #[test]
 fn disabling_by_status() {
     let disable = |status| {
-        let action = Disable { account_id: 5, reason: "leaked".into() };
+        let action = Disable { account_id: 5, reason: "leaked".into(), credential: Credential::Kept };
         ended(action.decide(&context(Capacity::Admin), &(), &Some(account(status)), NOW))
     };
     for status in [Pending, Active, Suspended] {

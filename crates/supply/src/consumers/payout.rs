@@ -16,7 +16,8 @@ use relay::{Channel, Message, Outcome, Repeats, State};
 use store::{Error, Query, Row, Write, values};
 
 use super::statement::{held, of};
-use crate::action::{Action, Commanded, Context};
+use crate::Commanded;
+use crate::action::{Action, Context};
 use crate::caller::Caller;
 use crate::exit::Withheld;
 use crate::house::{House, Route};

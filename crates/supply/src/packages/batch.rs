@@ -22,6 +22,7 @@ use crate::caller::Object;
 use crate::code::Code;
 use crate::policy::Policy;
 use crate::rows::Reader;
+use crate::standing;
 
 const FIND_JOB: &str = "select j.id from supply_batch_jobs j
 where j.idempotency_record_id = $1 and j.claim_generation = $2";
@@ -93,27 +94,34 @@ impl BatchPrice {
     }
 
     /// The job of this use of the key: the one that is there, or a new one.
-    async fn job(&self, context: &Context, steps: &Steps) -> Result<Job, Failure> {
+    /// `None` where the supplier may not write, which is asked before the first slice.
+    async fn job(&self, context: &Context, steps: &Steps) -> Result<Option<Job>, Failure> {
         let keyless = || Failure::Step { step: "batch", cause: "a batch needs an idempotency key".into() };
         let (record, generation) = steps.record().ok_or_else(keyless)?;
         let reads = vec![
             Query::new("batch.find", FIND_JOB, values![record, generation]),
             Query::new("batch.next_id", NEXT_ID, vec![]),
+            standing::of_tenant(context),
         ];
         let (caller, total) = (context.caller.clone(), i64::try_from(self.items.len()).unwrap_or(i64::MAX));
         let plan = move |rows: &[Vec<Row>], at: Time| {
-            let [found, next] = rows else { return Err(damaged()) };
-            let nothing =
-                |id, writes| Ok(Slice { writes, audit: Vec::new(), outbox: Vec::new(), value: Job { id } });
+            let [found, next, supplier] = rows else { return Err(damaged()) };
+            let job = |id: Option<i64>, writes| {
+                let value = id.map(|id| Job { id });
+                Ok(Slice { writes, audit: Vec::new(), outbox: Vec::new(), value })
+            };
             if let Some(row) = found.first() {
-                return nothing(row.int(0)?, Vec::new());
+                return job(Some(row.int(0)?), Vec::new());
+            }
+            if standing::refused(supplier)?.is_some() {
+                return job(None, Vec::new());
             }
             let id = next.first().ok_or_else(damaged)?.int(0)?;
             let row = [
                 values![id, caller.tenant_id, caller.operator_id, record, generation],
                 values![&caller.request_id, &caller.trace_id, total, at],
             ];
-            nothing(id, vec![Write::one("batch.job", INSERT_JOB, row.concat())])
+            job(Some(id), vec![Write::one("batch.job", INSERT_JOB, row.concat())])
         };
         steps.slice("batch.job", reads, plan).await
     }
@@ -203,7 +211,7 @@ impl Done {
 }
 
 impl Action for BatchPrice {
-    type Prepared = Job;
+    type Prepared = Option<Job>;
     type State = Vec<Receipt>;
 
     fn event(&self) -> &'static str {
@@ -222,19 +230,25 @@ impl Action for BatchPrice {
         true
     }
 
+    /// Asked before the first slice; what began is ended.
+    fn is_write_of_supplier(&self) -> bool {
+        false
+    }
+
     /// All the slices.
-    async fn prepare(&self, context: &Context, steps: &Steps) -> Result<Job, Failure> {
-        let job = self.job(context, steps).await?;
+    async fn prepare(&self, context: &Context, steps: &Steps) -> Result<Option<Job>, Failure> {
+        let Some(job) = self.job(context, steps).await? else { return Ok(None) };
         let size = context.house.policy.batch_slice.clamp(1, ITEMS_MOST);
         for items in self.sorted().chunks(size) {
             let sliced = Arc::new(Sliced { context: context.clone(), job, items: items.to_vec() });
             let reads = sliced.reads(size);
             steps.slice("batch.slice", reads, move |rows, at| sliced.plan(rows, at)).await?;
         }
-        Ok(job)
+        Ok(Some(job))
     }
 
-    fn load(&self, context: &Context, job: &Job) -> Vec<Query> {
+    fn load(&self, context: &Context, job: &Option<Job>) -> Vec<Query> {
+        let Some(job) = job else { return Vec::new() };
         vec![Query::new("batch.receipts", RECEIPTS, values![job.id, context.caller.tenant_id])]
     }
 
@@ -245,10 +259,11 @@ impl Action for BatchPrice {
     fn decide(
         &self,
         context: &Context,
-        job: &Job,
+        job: &Option<Job>,
         receipts: &Vec<Receipt>,
         at: Time,
     ) -> Result<Change, Stop> {
+        let job = job.as_ref().ok_or_else(|| Refusal::of(Code::SetBlocked))?;
         if !receipts
             .iter()
             .map(|receipt| receipt.package_id)

@@ -1,5 +1,5 @@
-//! What the platform's staff do before anybody trades: its own ledger accounts, suppliers, buyers, money that
-//! buyers paid. And what the scheduler has to see to. Protected prices, too. Not here: orders, what is
+//! What the platform's staff do before anybody trades: its own ledger accounts, suppliers and where they stand, buyers,
+//! money that buyers paid. And what the scheduler has to see to. Protected prices, too. Not here: orders, what is
 //! earned.
 
 mod buyer;
@@ -9,6 +9,7 @@ mod people;
 mod price_protection;
 mod seed;
 mod staff;
+mod standing;
 mod supplier;
 mod topup;
 
@@ -17,5 +18,6 @@ pub use due::{Due, earnings_to_release, orders_to_close, orders_to_time_out};
 pub use price_protection::{Basis, ProtectPrice};
 pub use seed::seed;
 pub use staff::AddStaff;
+pub use standing::{Measure, Stand};
 pub use supplier::{CreateSupplier, SealedPhone};
 pub use topup::TopUp;

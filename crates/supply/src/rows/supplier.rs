@@ -53,7 +53,14 @@ impl Supplier {
     /// # Errors
     /// A damaged row.
     pub fn read(row: &Row) -> Result<Self, Error> {
-        let mut reader = Reader::new(row);
+        Self::next(&mut Reader::new(row))
+    }
+
+    /// Reads [`Supplier::COLUMNS`] where others stand behind them.
+    ///
+    /// # Errors
+    /// A damaged row.
+    pub fn next(reader: &mut Reader<'_>) -> Result<Self, Error> {
         Ok(Self {
             id: reader.int()?,
             tenant_id: reader.int()?,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use store::values;
-use supply::accounts::{Activate, Delete, Disable, Suspend};
+use supply::accounts::{Activate, Credential, Delete, Disable, Suspend};
 use supply::{Caller, Capacity};
 
 use crate::market::{ADMIN, Market, OTHER_SUPPLIER, OTHER_TENANT, SUPPLIER_TENANT, market, told};
@@ -41,7 +41,7 @@ async fn an_account_lives_from_activation_to_deletion() {
 async fn what_the_platform_disabled_only_an_administrator_restores() {
     let market = market().await;
     market.account(5, "active").await;
-    let disable = Disable { account_id: 5, reason: "leaked elsewhere".into() };
+    let disable = Disable { account_id: 5, reason: "leaked elsewhere".into(), credential: Credential::Kept };
     assert_eq!(market.run_as(admin(&market, "key-0000000000001"), disable).await.code, 200);
     let owner = market.run("key-0000000000002", Activate { account_id: 5 }).await;
     assert_eq!((owner.code, owner.error()), (403, "SUP_ACC_4031"));
@@ -59,7 +59,7 @@ async fn of_two_that_move_an_account_one_is_refused() {
     market.account(5, "active").await;
     let wait = Duration::from_secs(10);
     let one = market.submission(market.operator("key-0000000000001"), Suspend { account_id: 5 }, wait);
-    let disable = Disable { account_id: 5, reason: "risk".into() };
+    let disable = Disable { account_id: 5, reason: "risk".into(), credential: Credential::Kept };
     let two = market.submission(admin(&market, "key-0000000000002"), disable, wait);
     let (one, two) = tokio::join!(market.door.submit(one), market.other.submit(two));
     let codes = (told(one).code, told(two).code);

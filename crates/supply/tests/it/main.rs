@@ -32,9 +32,13 @@ mod platform;
 #[cfg(test)]
 mod provider;
 #[cfg(test)]
+mod reviewing;
+#[cfg(test)]
 mod rewrapping;
 #[cfg(test)]
 mod settlements;
+#[cfg(test)]
+mod standing;
 #[cfg(test)]
 mod sweeping;
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use custody::{AccountType, Place};
 use secrecy::{ExposeSecret, SecretString};
 use store::{Query, values};
-use supply::accounts::{Activate, Create, Delete, Disable, Kind, Rotate, Verify};
+use supply::accounts::{Activate, Create, Credential, Delete, Disable, Kind, Rotate, Verify};
 use supply::{Capacity, Policy};
 
 use crate::market::{ADMIN, Market, OTHER_SUPPLIER, OTHER_TENANT, SUPPLIER_TENANT, market_of, told};
@@ -96,7 +96,9 @@ async fn a_credential_that_is_mounted_or_blocked_is_refused_in_every_tenant_alik
         capacity: Capacity::Admin,
         ..market.caller(SUPPLIER_TENANT, ADMIN, "key-0000000000004")
     };
-    market.run_as(admin, Disable { account_id: id, reason: "leaked".into() }).await;
+    market
+        .run_as(admin, Disable { account_id: id, reason: "leaked".into(), credential: Credential::Kept })
+        .await;
     assert_eq!(market.run("key-0000000000005", Delete { account_id: id }).await.code, 204);
     let again = market.run("key-0000000000006", create("a")).await;
     assert_eq!((again.code, again.error()), (409, "SUP_ACC_4094"), "a blocked credential stays blocked");

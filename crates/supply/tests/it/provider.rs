@@ -46,7 +46,8 @@ impl Provider {
     }
 
     pub(crate) fn settings(&self) -> Settings {
-        let addresses = Addresses { openai: self.address.clone(), ..Addresses::default() };
+        let (openai, baidu) = (self.address.clone(), self.address.clone());
+        let addresses = Addresses { openai, baidu, ..Addresses::default() };
         Settings { addresses, ..Settings::default() }
     }
 }

@@ -14,10 +14,12 @@ use kernel::money::{Money, Quota, QuotaUnit, Tokens};
 use onceseal_http::{Call, Fields};
 use secrecy::ExposeSecret as _;
 use sha2::Sha256;
-use supply::accounts::Disable;
+use supply::accounts::{Credential, Disable, Review, Verdict};
 use supply::orders::{self, Cancel, Cause, Ending, Pay, RecordUsage, Refund};
 use supply::packages::Freeze;
-use supply::platform::{ApiKey, Basis, CreateBuyer, CreateSupplier, ProtectPrice, SealedPhone, TopUp};
+use supply::platform::{
+    ApiKey, Basis, CreateBuyer, CreateSupplier, Measure, ProtectPrice, SealedPhone, Stand, TopUp,
+};
 use supply::settlements::{Complete, Fail, Reject, Return, Start};
 use supply::tenants::{self, Owned};
 use supply::{Action, Caller, Code};
@@ -41,6 +43,7 @@ pub(super) fn routes(supply: &Shared) -> Router<Shared> {
     let usage = Gate::write(Need::write(scope::PLATFORM_USAGE));
     Router::new()
         .route("/api/v1/platform/supply/accounts/{id}/disable", risk.around(supply, post(disable)))
+        .route("/api/v1/platform/supply/accounts/{id}/review", risk.around(supply, post(review)))
         .route("/api/v1/platform/supply/packages/{id}/freeze", risk.around(supply, post(freeze)))
         .route("/api/v1/platform/supply/packages/{id}/unfreeze", risk.around(supply, post(unfreeze)))
         .route("/api/v1/platform/price-protection", risk.around(supply, put(protect)))
@@ -50,6 +53,10 @@ pub(super) fn routes(supply: &Shared) -> Router<Shared> {
         .route("/api/v1/platform/settlements/{id}/reject", money.around(supply, post(reject)))
         .route("/api/v1/platform/settlements/{id}/return", money.around(supply, post(give_back)))
         .route("/api/v1/platform/suppliers", order.around(supply, post(create_supplier)))
+        .route("/api/v1/platform/suppliers/{id}/suspend", risk.around(supply, post(suspend)))
+        .route("/api/v1/platform/suppliers/{id}/resume", risk.around(supply, post(resume)))
+        .route("/api/v1/platform/suppliers/{id}/risk-cases", risk.around(supply, post(open_case)))
+        .route("/api/v1/platform/suppliers/{id}/risk-cases/close", risk.around(supply, post(close_case)))
         .route("/api/v1/platform/buyers", order.around(supply, post(create_buyer)))
         .route("/api/v1/platform/buyers/{id}/topups", order.around(supply, post(top_up)))
         .route("/api/v1/platform/orders", order.around(supply, post(create_order)))
@@ -76,9 +83,43 @@ async fn act<A: Action>(supply: &Shared, call: &Call, (who, owned): (&Who, Owned
 
 async fn disable(State(supply): State<Shared>, Path(path): Path<String>, who: Who, call: Call) -> Response {
     let Some(account_id) = id(&path) else { return missing(who.request_id(), Code::AccMissing) };
-    match call.fields(|fields| fields.line("reason", NAME)) {
-        Ok(reason) => {
-            let action = Disable { account_id, reason: supply.guard.redact(reason).into_owned() };
+    let read = call.fields(|fields| {
+        let (reason, compromised) =
+            (fields.line("reason", NAME), fields.optional("compromised", Fields::flag));
+        let credential =
+            if compromised?.unwrap_or(false) { Credential::Compromised } else { Credential::Kept };
+        Some((reason?.to_owned(), credential))
+    });
+    match read {
+        Ok((reason, credential)) => {
+            let reason = supply.guard.redact(&reason).into_owned();
+            let action = Disable { account_id, reason, credential };
+            act(&supply, &call, (&who, Owned::Account(account_id)), action).await
+        }
+        Err(rejected) => rejected.into_response(),
+    }
+}
+
+async fn review(State(supply): State<Shared>, Path(path): Path<String>, who: Who, call: Call) -> Response {
+    let Some(account_id) = id(&path) else { return missing(who.request_id(), Code::AccMissing) };
+    let read = call.fields(|fields| {
+        let (decision, reason) = (fields.word("decision", ["accept", "reject"]), fields.line("reason", NAME));
+        let quota = fields.optional("available_quota", |fields, name| fields.decimal(name, 6));
+        let quota = match quota?.map(|text| Quota::parse(&text, QuotaUnit::Credit)).transpose() {
+            Ok(quota) => quota.map(Quota::count),
+            Err(malformed) => return fields.fault("available_quota", malformed.rule()),
+        };
+        let verdict = match (decision?, quota) {
+            ("accept", quota) => Verdict::Accept { quota },
+            (_, None) => Verdict::Reject,
+            (_, Some(_)) => return fields.fault("available_quota", "accept_only"),
+        };
+        Some((verdict, reason?.to_owned()))
+    });
+    match read {
+        Ok((verdict, reason)) => {
+            let reason = supply.guard.redact(&reason).into_owned();
+            let action = Review { account_id, verdict, reason };
             act(&supply, &call, (&who, Owned::Account(account_id)), action).await
         }
         Err(rejected) => rejected.into_response(),
@@ -209,6 +250,39 @@ async fn create_supplier(State(supply): State<Shared>, who: Who, call: Call) -> 
     };
     let action = CreateSupplier { code, name, supplier_type, operator, phone };
     submit(&supply, &call, (&who, who.own()), action, Kept::Usual).await
+}
+
+async fn stands(supply: &Shared, path: &str, (who, call): (&Who, &Call), measure: Measure) -> Response {
+    let Some(supplier_id) = id(path) else { return missing(who.request_id(), Code::ComMissing) };
+    match call.fields(|fields| fields.line("reason", NAME)) {
+        Ok(reason) => {
+            let reason = supply.guard.redact(reason).into_owned();
+            let action = Stand { supplier_id, measure, reason };
+            act(supply, call, (who, Owned::Supplier(supplier_id)), action).await
+        }
+        Err(rejected) => rejected.into_response(),
+    }
+}
+
+async fn suspend(State(supply): State<Shared>, Path(path): Path<String>, who: Who, call: Call) -> Response {
+    stands(&supply, &path, (&who, &call), Measure::Suspend).await
+}
+
+async fn resume(State(supply): State<Shared>, Path(path): Path<String>, who: Who, call: Call) -> Response {
+    stands(&supply, &path, (&who, &call), Measure::Resume).await
+}
+
+async fn open_case(State(supply): State<Shared>, Path(path): Path<String>, who: Who, call: Call) -> Response {
+    stands(&supply, &path, (&who, &call), Measure::OpenCase).await
+}
+
+async fn close_case(
+    State(supply): State<Shared>,
+    Path(path): Path<String>,
+    who: Who,
+    call: Call,
+) -> Response {
+    stands(&supply, &path, (&who, &call), Measure::CloseCase).await
 }
 
 /// A buyer with its first key, of which only a keyed hash is kept. Keys for buyers' own calls are not handed out

@@ -69,7 +69,7 @@ fn decided(receipts: &[(i64, Option<Code>)]) -> Change {
     let batch = BatchPrice::of(&Policy::default(), items).unwrap();
     let receipts =
         receipts.iter().map(|(package_id, failed)| Receipt { package_id: *package_id, failed: *failed });
-    batch.decide(&operator(), &Job { id: 4 }, &receipts.collect(), NOW).unwrap()
+    batch.decide(&operator(), &Some(Job { id: 4 }), &receipts.collect(), NOW).unwrap()
 }
 
 #[test]
@@ -107,5 +107,5 @@ fn a_batch_is_succeeded_partial_or_failed_and_always_answered_with_200() {
 fn a_receipt_that_is_missing_is_no_answer() {
     let batch = BatchPrice::of(&Policy::default(), vec![item(1), item(2)]).unwrap();
     let one = vec![Receipt { package_id: 1, failed: None }];
-    assert!(matches!(batch.decide(&operator(), &Job { id: 4 }, &one, NOW), Err(Stop::Broken(_))));
+    assert!(matches!(batch.decide(&operator(), &Some(Job { id: 4 }), &one, NOW), Err(Stop::Broken(_))));
 }

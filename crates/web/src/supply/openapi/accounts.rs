@@ -215,6 +215,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
             Code::AccMounted,
             Code::ComMissing,
             Code::AccUnreachable,
+            Code::SetBlocked,
         ],
         example: Some(Example {
             request: Some(
@@ -257,7 +258,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         about: "A disabled account is restored by an administrator only (INV-ACC-002).",
         scopes: &[scope::ACCOUNT_WRITE, scope::PLATFORM_RISK],
         answer: ACCOUNT_STATE,
-        codes: &[Code::AccMissing, Code::AccDisabled, Code::AccState, Code::AccGuard],
+        codes: &[Code::AccMissing, Code::AccDisabled, Code::AccState, Code::AccGuard, Code::SetBlocked],
         ..WRITE
     },
     Operation {
@@ -267,7 +268,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         summary_zh: "暂停供应账号",
         scopes: WRITES,
         answer: ACCOUNT_STATE,
-        codes: &[Code::AccMissing, Code::AccState, Code::AccRiskCase],
+        codes: &[Code::AccMissing, Code::AccState, Code::AccRiskCase, Code::SetBlocked],
         ..WRITE
     },
     Operation {
@@ -279,7 +280,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         about: "Success has no body; the request's id is in the header. An active account is not deleted (INV-ACC-001).",
         scopes: WRITES,
         answer: Answer::Nothing,
-        codes: &[Code::AccMissing, Code::AccState, Code::AccActive, Code::AccBlocked],
+        codes: &[Code::AccMissing, Code::AccState, Code::AccActive, Code::AccBlocked, Code::SetBlocked],
         ..WRITE
     },
     Operation {
@@ -287,7 +288,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         path: "/api/v1/supply/accounts/{account_id}/rotate-credential",
         summary: "Replace a mounted credential",
         summary_zh: "轮换上游凭证",
-        about: "The new credential is verified first; until it stands, the old one stays.",
+        about: "The new credential is verified first; until it stands, the old one stays. What the check says replaces what the old one's said, quota and risk included. An active account takes only one that passes: suspend it for one that needs a review.",
         scopes: &[scope::CREDENTIAL_MANAGE],
         body: Body::Fields(ROTATE),
         answer: Answer::Data(200, ROTATED),
@@ -298,7 +299,9 @@ pub(super) const OPERATIONS: &[Operation] = &[
             Code::AccMissing,
             Code::AccState,
             Code::AccMounted,
+            Code::AccGuard,
             Code::AccUnreachable,
+            Code::SetBlocked,
         ],
         ..WRITE
     },

@@ -18,6 +18,7 @@ fn named_by(operation: &Operation) -> Option<(&'static str, &'static str)> {
         "settlements" => "settlement_id",
         "orders" => "order_id",
         "buyers" => "buyer_id",
+        "suppliers" => "supplier_id",
         "tokens" => "token_id",
         "events" => "event_id",
         _ => return None,

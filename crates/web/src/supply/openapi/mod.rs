@@ -3,7 +3,7 @@
 //! URL is refused as everywhere.
 //!
 //! Modules in reading order: `form` (the words), then the descriptions beside their routes: `accounts`, `audit`,
-//! `packages`, `money`, `platform`, `tokens`; `codes` (what an operation can answer), `links` (what goes on from an
+//! `packages`, `money`, `platform`, `risk`, `tokens`; `codes` (what an operation can answer), `links` (what goes on from an
 //! answer), `schema`, `document` and `page` (how it is written). Tests ask the router for every route: one without a
 //! description fails, as does the other way round.
 
@@ -17,6 +17,7 @@ mod money;
 mod packages;
 mod page;
 mod platform;
+mod risk;
 mod schema;
 mod tokens;
 
@@ -56,6 +57,7 @@ const GROUPS: &[Group] = &[
         about: "The platform's staff and gateway · 平台与网关",
         operations: platform::OPERATIONS,
     },
+    Group { tag: "risk", about: "The platform's risk control · 风控", operations: risk::OPERATIONS },
     Group { tag: "tokens", about: "Tokens · 令牌", operations: tokens::OPERATIONS },
 ];
 

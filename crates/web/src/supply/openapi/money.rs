@@ -263,7 +263,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         about: "Its key is good for 72 hours. INV-SET-001 is judged here.",
         scopes: WITHDRAWS,
         answer: SETTLEMENT_STATE,
-        codes: &[Code::SetMissing, Code::SetFixed, Code::SetState, Code::SetUnbalanced],
+        codes: &[Code::SetMissing, Code::SetFixed, Code::SetState, Code::SetUnbalanced, Code::SetBlocked],
         example: Some(Example {
             request: None,
             data: r#"{"settlement_id":301,"status":"failed","fail_reason":"cancelled","version":1,"updated_at":"2026-03-27T02:03:04.123Z"}"#,

@@ -124,7 +124,8 @@ const RECEIPT: Shape = Shape {
 const WRITES: &[&str] = &[scope::PACKAGE_WRITE];
 const READS: &[&str] = &[scope::PACKAGE_READ];
 const OFFLINE: &[&str] = &[scope::PACKAGE_OFFLINE];
-const LEAVING: &[Code] = &[Code::PkgMissing, Code::PkgState, Code::PkgSoldOut, Code::PkgLocked];
+const LEAVING: &[Code] =
+    &[Code::PkgMissing, Code::PkgState, Code::PkgSoldOut, Code::PkgLocked, Code::SetBlocked];
 
 /// Sections 8.2 and 8.3.
 pub(super) const OPERATIONS: &[Operation] = &[
@@ -136,7 +137,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         scopes: WRITES,
         body: Body::Fields(DRAFT),
         answer: Answer::Data(201, PACKAGE),
-        codes: &[Code::ComField, Code::PkgPrice, Code::PkgModel, Code::AccMissing],
+        codes: &[Code::ComField, Code::PkgPrice, Code::PkgModel, Code::AccMissing, Code::SetBlocked],
         ..WRITE
     },
     Operation {
@@ -155,6 +156,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
             Code::PkgMissing,
             Code::AccMissing,
             Code::PkgState,
+            Code::SetBlocked,
         ],
         ..WRITE
     },
@@ -176,6 +178,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
             Code::PkgFloor,
             Code::PkgQuota,
             Code::PkgLocked,
+            Code::SetBlocked,
         ],
         example: Some(Example {
             request: None,
@@ -210,7 +213,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         summary_zh: "克隆套餐",
         scopes: WRITES,
         answer: Answer::Data(201, PACKAGE),
-        codes: &[Code::PkgMissing],
+        codes: &[Code::PkgMissing, Code::SetBlocked],
         ..WRITE
     },
     Operation {
@@ -222,7 +225,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         scopes: WRITES,
         body: Body::Fields(PRICES),
         answer: Answer::Data(200, RECEIPT),
-        codes: &[Code::ComField],
+        codes: &[Code::ComField, Code::SetBlocked],
         example: Some(Example {
             request: Some(
                 r#"{"items":[{"package_id":17,"price_per_1m_input":8.5,"price_per_1m_output":32},{"package_id":18,"price_per_1m_input":0.01,"price_per_1m_output":32},{"package_id":99,"price_per_1m_input":9,"price_per_1m_output":33}]}"#,

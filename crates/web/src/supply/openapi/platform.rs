@@ -3,20 +3,17 @@
 use auth::scope;
 use supply::Code;
 
-use super::accounts::ACCOUNT_STATE;
 use super::form::{
     Answer, Body, Field, Kind, Least, Operation, PROVIDERS, Shape, UNITS, WRITE, may, must, or_null,
 };
 use super::money::SETTLEMENT_STATE;
-use super::packages::PACKAGE_FREEZE;
+use super::risk::REASON;
 
 const NAME: Kind = Kind::Line(100);
 const RISK: &[&str] = &[scope::PLATFORM_RISK];
 const MONEY: &[&str] = &[scope::PLATFORM_SETTLEMENT];
 const ORDER: &[&str] = &[scope::PLATFORM_ORDER];
 
-const REASON: Shape =
-    Shape { name: "Reason", fields: &[must("reason", NAME, "Why; credentials in it are masked.")] };
 const PROTECT: Shape = Shape {
     name: "PriceProtection",
     fields: &[
@@ -231,37 +228,6 @@ const STEPPED: &[Code] = &[Code::ComField, Code::SetMissing, Code::SetState, Cod
 
 /// Section 8.5.
 pub(super) const OPERATIONS: &[Operation] = &[
-    Operation {
-        id: "disableAccount",
-        path: "/api/v1/platform/supply/accounts/{id}/disable",
-        summary: "Disable an account of any tenant",
-        summary_zh: "平台禁用供应账号",
-        scopes: RISK,
-        body: Body::Fields(REASON),
-        answer: ACCOUNT_STATE,
-        codes: &[Code::AccMissing, Code::AccState],
-        ..WRITE
-    },
-    Operation {
-        id: "freezePackage",
-        path: "/api/v1/platform/supply/packages/{id}/freeze",
-        summary: "Freeze a package; an active one is paused",
-        summary_zh: "平台冻结套餐",
-        scopes: RISK,
-        answer: PACKAGE_FREEZE,
-        codes: &[Code::PkgMissing, Code::PkgState],
-        ..WRITE
-    },
-    Operation {
-        id: "unfreezePackage",
-        path: "/api/v1/platform/supply/packages/{id}/unfreeze",
-        summary: "Lift a freeze",
-        summary_zh: "平台解冻套餐",
-        scopes: RISK,
-        answer: PACKAGE_FREEZE,
-        codes: &[Code::PkgMissing, Code::PkgState],
-        ..WRITE
-    },
     Operation {
         id: "protectPrice",
         method: "put",

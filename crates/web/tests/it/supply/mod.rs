@@ -13,5 +13,6 @@ mod payouts;
 mod query_keys;
 mod races;
 mod slo;
+mod standing;
 mod statements;
 mod strict;

@@ -1,0 +1,195 @@
+//! The one place where an action becomes a command of the door. Audit, invariants, outbox, codes and stored answers are
+//! added here, and whether its supplier may write is asked, so that an action can't forget them.
+
+use door::{AuditRow, Command, Decision, Failure, Form, Repeat, Ruling, Steps};
+use kernel::{Outcome, Time};
+use serde::Serialize;
+use serde_json::json;
+use store::{Error, Query, Raise, RaiseKind, Row, Value, values};
+
+use crate::action::{Action, Change, Context, Refusal, Stop, text};
+use crate::code::Invariant;
+use crate::exact::Details;
+use crate::{exit, standing};
+
+/// Status words of `supply_idempotency_record`.
+const SUCCEEDED: &str = "succeeded";
+const FAILED: &str = "failed";
+
+/// An action of a caller, on its way to the door.
+#[derive(Clone, Debug)]
+pub struct Commanded<A> {
+    /// Who asks.
+    pub context: Context,
+    /// For what.
+    pub action: A,
+}
+
+impl<A: Action> Commanded<A> {
+    /// What the rows say to the action, and why its supplier may not write.
+    fn seen(&self, loaded: &[Vec<Row>]) -> Result<(A::State, Option<Refusal>), Error> {
+        let (own, blocked) = standing::split(&self.context, &self.action, loaded)?;
+        Ok((self.action.read(&self.context, own)?, blocked))
+    }
+
+    fn ruled(
+        &self,
+        prepared: &A::Prepared,
+        (state, blocked): (&A::State, Option<Refusal>),
+        at: Time,
+    ) -> Result<Change, Stop> {
+        let change = self.action.decide(&self.context, prepared, state, at)?;
+        Ok(standing::judged(change, &self.action, blocked)?)
+    }
+
+    fn changed(&self, change: Change, at: Time) -> Decision {
+        let Change { object, before, after, metadata, writes, audit: more, events, status, data } = change;
+        let mut audit = self.context.caller.audit(self.action.event(), &object);
+        (audit.before_state, audit.after_state, audit.metadata) = (before, after, metadata);
+        let body = format!(r#"{{"data":{data}}}"#);
+        Decision {
+            status: SUCCEEDED,
+            facts: self.facts(),
+            ruling: Ruling::Formal(Outcome { code: status, body }),
+            writes,
+            audit: [vec![audit], more].concat(),
+            outbox: events.into_iter().map(|event| event.row(&self.context, at)).collect(),
+        }
+    }
+
+    fn refused(&self, refusal: Refusal, lost_race: LostRace, at: Time) -> Result<Decision, Error> {
+        let Refusal { code, rule, object, before, details, writes } = refusal;
+        let details = match rule {
+            Some(rule) => details.with("rule_code", rule.as_str()),
+            None => details,
+        };
+        // For whoever asked: the state was another one when they looked. And for who counts (section 18).
+        let details = match lost_race {
+            LostRace::Yes => details.with("lost_race", true),
+            LostRace::No => details,
+        };
+        let object = object.unwrap_or_else(|| self.action.object());
+        let row = |name| {
+            let mut row = self.context.caller.audit(name, &object);
+            row.action = self.action.event();
+            row.result_code = code.as_str().into();
+            row.rule_code = rule.map(Invariant::as_str);
+            (row.before_state, row.after_state) = (before.clone(), before.clone());
+            row.metadata = json!({ "details": details.plain(), "lost_race": lost_race == LostRace::Yes });
+            row
+        };
+        let violation = rule.map(|_| row("invariant_violation"));
+        let alert = (rule == Some(Invariant::Set003)).then(|| crate::alert::unbalanced(&object, code));
+        let (message, message_zh) = (code.message(), code.message_zh());
+        let error = ErrorBody { code: code.as_str(), message, message_zh, details: &details };
+        let body = match text(&Body { error }) {
+            Ok(body) => body,
+            Err(Stop::Broken(error)) => return Err(error),
+            Err(Stop::Refused(_)) => String::new(),
+        };
+        let outcome = Outcome { code: code.status(), body };
+        let ruling = if code.is_passing() { Ruling::Passing(outcome) } else { Ruling::Formal(outcome) };
+        let audit: Vec<AuditRow> = violation.into_iter().chain([row(self.action.event())]).collect();
+        let outbox = alert.into_iter().map(|event| event.row(&self.context, at)).collect();
+        Ok(Decision { status: FAILED, facts: self.facts(), ruling, writes, audit, outbox })
+    }
+
+    fn stopped(&self, stop: Stop, at: Time) -> Result<Decision, Error> {
+        match stop {
+            Stop::Refused(refusal) => self.refused(*refusal, LostRace::No, at),
+            Stop::Broken(error) => Err(error),
+        }
+    }
+}
+
+/// Whether a refusal came of somebody who was faster, which counts against the service (section 18).
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LostRace {
+    Yes,
+    No,
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    error: ErrorBody<'a>,
+}
+
+#[derive(Serialize)]
+struct ErrorBody<'a> {
+    code: &'static str,
+    message: &'static str,
+    message_zh: &'static str,
+    details: &'a Details,
+}
+
+impl<A: Action> Command for Commanded<A> {
+    type Prepared = A::Prepared;
+
+    fn form(&self) -> Form {
+        self.action.form(&self.context)
+    }
+
+    fn prepares(&self) -> bool {
+        self.action.prepares()
+    }
+
+    async fn prepare(&self, steps: &Steps) -> Result<A::Prepared, Failure> {
+        self.action.prepare(&self.context, steps).await
+    }
+
+    fn facts(&self) -> Vec<Value> {
+        values![&self.context.caller.request_id]
+    }
+
+    fn load(&self, prepared: &A::Prepared) -> Vec<Query> {
+        let mut loads = self.action.load(&self.context, prepared);
+        loads.extend(standing::query(&self.context, &self.action));
+        loads
+    }
+
+    fn decide(&self, prepared: &A::Prepared, loaded: &[Vec<Row>], at: Time) -> Result<Decision, Error> {
+        let (state, blocked) = self.seen(loaded)?;
+        match self.ruled(prepared, (&state, blocked), at) {
+            Ok(change) => exit::guarded(&self.context.house, self.changed(change, at)),
+            Err(stop) => exit::guarded(&self.context.house, self.stopped(stop, at)?),
+        }
+    }
+
+    /// The state has changed since: what refuses now is the answer; where nothing does, somebody was faster.
+    fn raised(
+        &self,
+        prepared: &A::Prepared,
+        raise: &Raise,
+        loaded: &[Vec<Row>],
+        at: Time,
+    ) -> Result<Decision, Error> {
+        let (state, blocked) = self.seen(loaded)?;
+        let refusal = match self.ruled(prepared, (&state, blocked), at) {
+            Err(Stop::Refused(refusal)) => Some(*refusal),
+            Err(Stop::Broken(error)) => return Err(error),
+            // A value that its column does not take is nobody's speed; only a broken invariant is behind it, or nothing.
+            Ok(_) => self
+                .action
+                .outrun(raise.write, &state)
+                .filter(|refusal| raise.kind != RaiseKind::Rule || refusal.rule.is_some()),
+        };
+        match refusal {
+            Some(refusal) => exit::guarded(&self.context.house, self.refused(refusal, LostRace::Yes, at)?),
+            None => Err(Error::Raised(raise.clone())),
+        }
+    }
+
+    /// A repeat leaves one audit row: what was repeated, or that it differs.
+    fn repeat_audit(&self, repeat: &Repeat, _at: Time) -> Vec<AuditRow> {
+        let (name, code) = if repeat.same {
+            ("idempotency.replayed", "OK")
+        } else {
+            ("idempotency.payload_mismatch", "IDEMPOTENCY_PAYLOAD_MISMATCH")
+        };
+        let mut row = self.context.caller.audit(name, &self.action.object());
+        row.action = self.action.event();
+        row.result_code = code.into();
+        row.metadata = json!({ "record": repeat.record, "replayed_status": repeat.outcome.code });
+        vec![row]
+    }
+}
