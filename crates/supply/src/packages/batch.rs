@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use door::{Failure, Form, Slice, Steps};
 use kernel::Time;
-use kernel::money::{Price, Prices};
+use kernel::money::{Malformed, Price, Prices};
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 use store::{Error, Query, Row, Write, values};
@@ -55,6 +55,25 @@ impl Item {
         let (input, output) = (Price::parse(price_per_1m_input), Price::parse(price_per_1m_output));
         let prices = input.ok().zip(output.ok()).map(|(input, output)| Prices { input, output });
         Self { package_id, prices }
+    }
+
+    /// Whether a price is a number that can be judged, by its text and the same in plain decimal (which is the text
+    /// itself where a string was sent). One that is negative, too large or too fine fails its item; what is no
+    /// spelling of an amount (section 4, rule 2), or only a spelling and no value away from a price, fails the
+    /// request, before its key is claimed: numbers that are equal make one payload (section 7.2).
+    ///
+    /// # Errors
+    /// The rule that the spelling breaks.
+    pub fn spelt(text: &str, plain: &str) -> Result<(), Malformed> {
+        match Price::parse(text) {
+            Ok(_) => Ok(()),
+            Err(Malformed::Sign | Malformed::Decimals { .. } | Malformed::TooLarge { .. })
+                if Price::parse(plain).is_err() && !text.contains(['e', 'E']) =>
+            {
+                Ok(())
+            }
+            Err(malformed) => Err(malformed),
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use custody::payout::{Account as PayoutAccount, Method};
 use custody::{Place, Sealed, fingerprint::Subject};
 use door::{Failure, Steps};
 use kernel::Time;
-use kernel::money::Money;
+use kernel::money::{Currency, Money};
 use secrecy::SecretString;
 use serde::Serialize;
 use serde_json::json;
@@ -85,14 +85,7 @@ impl Withdraw {
         if !withdraw_enabled || house.keys.sms.is_none() {
             return Err(Refusal::of(Code::SetOff));
         }
-        let amount = |rule: &'static str| {
-            Refusal::of(Code::SetAmount).with("field", "withdraw_amount").with("rule", rule)
-        };
-        let total = Money::parse_major(&self.amount, currency, currency.exponent())
-            .map_err(|malformed| amount(malformed.rule()))?;
-        if !total.sign().is_gt() {
-            return Err(amount("positive"));
-        }
+        let total = self.total(currency)?;
         let payee = |field: &'static str| Refusal::of(Code::SetPayee).with("field", field);
         let method = Method::parse(&self.method).ok_or_else(|| payee("payment_method"))?;
         let account = PayoutAccount::parse(method, &self.account)
@@ -107,11 +100,18 @@ impl Withdraw {
         Ok((total, account))
     }
 
-    /// The amount, where it is one: to load no more earnings than it takes.
-    fn total(&self, policy: &Policy) -> Money {
-        let currency = policy.currency;
-        Money::parse_major(&self.amount, currency, currency.exponent())
-            .unwrap_or_else(|_| Money::zero(currency))
+    /// The amount. The edge asks before the key is claimed (section 7.3, step 6): `1e1` and `10` make one payload, so
+    /// that a refusal kept for the one would be the answer to the other.
+    ///
+    /// # Errors
+    /// `SUP_SET_4004`: it is no amount above 0 with as many decimals as the currency has.
+    pub fn total(&self, currency: Currency) -> Result<Money, Refusal> {
+        let refused = |rule: &'static str| {
+            Refusal::of(Code::SetAmount).with("field", "withdraw_amount").with("rule", rule)
+        };
+        let total = Money::parse_major(&self.amount, currency, currency.exponent())
+            .map_err(|malformed| refused(malformed.rule()))?;
+        if total.sign().is_gt() { Ok(total) } else { Err(refused("positive")) }
     }
 }
 
@@ -160,7 +160,9 @@ impl Action for Withdraw {
     }
 
     fn load(&self, context: &Context, _: &Prepared) -> Vec<Query> {
-        State::load(context, self.total(&context.house.policy))
+        // No more earnings than it takes.
+        let currency = context.house.policy.currency;
+        State::load(context, self.total(currency).unwrap_or_else(|_| Money::zero(currency)))
     }
 
     fn read(&self, _: &Context, rows: &[Vec<Row>]) -> Result<State, Error> {

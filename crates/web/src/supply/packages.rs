@@ -47,6 +47,19 @@ pub(super) fn text<'a>(fields: &mut Body<'a>, name: &'static str) -> Option<Opti
     })
 }
 
+/// A price of a batch's item, as it stood there.
+fn offered<'a>(item: &mut Body<'a>, name: &'static str) -> Option<&'a str> {
+    let (text, plain) = match item.node(name)? {
+        Node::Number(number) => (number.text(), number.plain()),
+        Node::Text(text) => (text.as_str(), text.as_str()),
+        _ => return item.fault(name, "number"),
+    };
+    match Item::spelt(text, plain) {
+        Ok(()) => Some(text),
+        Err(malformed) => item.fault(name, malformed.rule()),
+    }
+}
+
 /// The plain digits of a number; `None` where nothing stands.
 fn whole<'a>(fields: &mut Body<'a>, name: &'static str) -> Option<Option<&'a str>> {
     fields.optional(name, |fields, name| fields.number(name).map(Number::plain))
@@ -120,10 +133,7 @@ async fn batch(State(supply): State<Shared>, who: Who, call: Call) -> Response {
     let items = call.fields(|fields| {
         fields.each("items", 1..=most, |item| {
             let package = item.whole("package_id", 1..=i64::MAX);
-            let (input, output) = (text(item, "price_per_1m_input"), text(item, "price_per_1m_output"));
-            // One that is no price fails its item; one that is not there, the request.
-            let input = input?.or_else(|| item.fault("price_per_1m_input", "required"));
-            let output = output?.or_else(|| item.fault("price_per_1m_output", "required"));
+            let (input, output) = (offered(item, "price_per_1m_input"), offered(item, "price_per_1m_output"));
             Some(Item::parse(package?, input?, output?))
         })
     });

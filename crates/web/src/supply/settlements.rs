@@ -10,7 +10,7 @@ use supply::Code;
 use supply::settlements::{Cancel, SendCode, Withdraw};
 
 use super::Shared;
-use super::act::{Kept, own, submit};
+use super::act::{Kept, own, submit, unfit};
 use super::enter::{Gate, Who};
 use super::packages::text;
 use super::read::{id, missing};
@@ -50,7 +50,10 @@ async fn withdraw(State(supply): State<Shared>, who: Who, call: Call) -> Respons
         })
     });
     match read {
-        Ok(action) => submit(&supply, &call, (&who, who.own()), action, Kept::Money).await,
+        Ok(action) => match action.total(supply.house.policy.currency) {
+            Ok(_) => submit(&supply, &call, (&who, who.own()), action, Kept::Money).await,
+            Err(refusal) => unfit(&call, &refusal),
+        },
         Err(rejected) => rejected.into_response(),
     }
 }

@@ -64,6 +64,36 @@ fn every_refusal_of_an_item_comes_before_those_that_are_asked_later() {
     }
 }
 
+#[test]
+fn what_is_no_spelling_fails_the_request_and_what_is_no_price_its_item() {
+    for (text, plain) in [
+        ("8", "8"),
+        ("8.500000", "8.5"),
+        ("-1", "-1"),
+        ("-1.0", "-1"),
+        ("8.0000001", "8.0000001"),
+        ("1000000.1", "1000000.1"),
+        ("99999999999999999999999", "99999999999999999999999"),
+    ] {
+        assert_eq!(Item::spelt(text, plain), Ok(()), "{text}");
+    }
+    for (text, plain, rule) in [
+        ("8e0", "8", "exponent"),
+        ("8E-9", "0.000000008", "exponent"),
+        ("-8e0", "-8", "sign"),
+        ("-0", "0", "sign"),
+        ("8.0000000", "8", "decimals"),
+        ("", "", "empty"),
+        ("NaN", "NaN", "not_finite"),
+        ("08", "08", "leading_zero"),
+        (".5", ".5", "bare_point"),
+        ("８", "８", "character"),
+        (" 8", " 8", "character"),
+    ] {
+        assert_eq!(Item::spelt(text, plain).unwrap_err().rule(), rule, "{text}");
+    }
+}
+
 fn decided(receipts: &[(i64, Option<Code>)]) -> Change {
     let items = receipts.iter().map(|(id, _)| item(*id)).collect();
     let batch = BatchPrice::of(&Policy::default(), items).unwrap();

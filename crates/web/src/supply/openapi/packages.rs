@@ -42,7 +42,7 @@ const PRICES: Shape = Shape {
             1,
             200,
         ),
-        "1 to 200. Text that is no price, such as -1, fails its own item (SUP_PKG_4004), not the batch.",
+        "1 to 200. A price that is negative, too large or too fine fails its own item (SUP_PKG_4004), not the batch.",
     )],
 };
 

@@ -14,5 +14,6 @@ mod query_keys;
 mod races;
 mod slo;
 mod standing;
+mod spellings;
 mod statements;
 mod strict;
