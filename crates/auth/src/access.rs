@@ -7,7 +7,7 @@ use kernel::Digest;
 
 use crate::claims::Claims;
 use crate::refusal::Refusal;
-use crate::scope::Scopes;
+use crate::scope::{self, Scopes};
 
 /// What a person may do at most, whatever the scopes say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -115,6 +115,14 @@ impl Principal {
             jti: claims.jti.clone(),
             fingerprint,
         }
+    }
+
+    /// Whether the platform's staff may hand these scopes out to somebody of this kind: to staff and services of the
+    /// platform what they hold themselves, to suppliers' and buyers' people also what all of `platform:*` stands for.
+    #[must_use]
+    pub fn may_grant(&self, scopes: &Scopes, to: UserType) -> bool {
+        let all = to != UserType::Platform && self.scopes.cover(scope::ALL_PLATFORM, self.user_type);
+        all || scopes.iter().all(|scope| self.scopes.cover(scope, self.user_type))
     }
 
     /// Whether this is platform staff.

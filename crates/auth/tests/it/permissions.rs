@@ -166,3 +166,32 @@ fn a_path_marked_for_admins_opens_to_them_with_their_own_scope() {
     assert_eq!(judge(Role::Owner, UserType::Supply, &[scope::PLATFORM_RISK]), Err(Refusal::Scope));
     assert_eq!(judge(Role::Admin, UserType::Supply, &[scope::ACCOUNT_WRITE]), Err(Refusal::Role));
 }
+
+#[test]
+fn staff_hand_out_what_they_hold_and_those_who_hold_the_platform_what_others_need() {
+    use UserType::{Consumer, Platform, Supply};
+    let desk = "platform:token:write";
+    let may = |held: &[&str], to: UserType, given: &[&str]| {
+        who(Role::Admin, Platform, held).may_grant(&Scopes::new(given.iter().copied()).unwrap(), to)
+    };
+    for (held, to, given, is) in [
+        (&[desk][..], Platform, &[desk][..], true),
+        (&[desk], Platform, &["*"], false),
+        (&[desk], Platform, &["platform:*"], false),
+        (&[desk], Platform, &[desk, scope::PLATFORM_RISK], false),
+        (&[desk], Supply, &[scope::SETTLEMENT_WITHDRAW], false),
+        (&[desk], Consumer, &[scope::ROUTER_INVOKE], false),
+        (&[desk, scope::BILLING_READ], Supply, &[scope::BILLING_READ], true),
+        (&["platform:*"], Platform, &["*"], false),
+        (&["platform:*"], Platform, &["platform:*", scope::PLATFORM_RISK], true),
+        (&["platform:*"], Supply, &[scope::SETTLEMENT_WITHDRAW], true),
+        (&["platform:*"], Consumer, &[scope::ROUTER_INVOKE], true),
+        (&["*"], Platform, &["*"], true),
+        (&["*"], Supply, &[scope::BILLING_READ], true),
+    ] {
+        assert_eq!(may(held, to, given), is, "{held:?} {to:?} {given:?}");
+    }
+    // A wildcard counts for the platform's only.
+    let supplier = who(Role::Owner, Supply, &["*"]);
+    assert!(!supplier.may_grant(&Scopes::new([scope::BILLING_READ]).unwrap(), Supply));
+}

@@ -9,15 +9,10 @@ use kernel::Time;
 use serde_json::json;
 use store::{Error, Query, Row, Write, values};
 
-use super::{Granted, KIND, RENEWABLE, Shown};
-use crate::action::{Action, Change, Context, Refusal, Stop};
+use super::{Granted, KIND, RENEWABLE, Shown, kind_of, stands, user};
+use crate::action::{Action, Change, Context, Stop};
 use crate::caller::Object;
-use crate::code::Code;
 use crate::exact::Stamp;
-use crate::rows::Reader;
-
-const USER: &str = "select count(*) from iam_users u join core_tenants t on t.id = u.tenant_id
-where u.id = $1 and u.tenant_id = $2 and u.status = 'active' and t.status = 'active'";
 
 const INSERT: &str = "insert into auth_tokens (id, tenant_id, name, fingerprint, expires_at, user_id, role, user_type, scope, refresh_until, created_at, updated_at)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
@@ -34,10 +29,11 @@ pub struct Issue {
 }
 
 /// What it decides from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct State {
     id: i64,
-    users: i64,
+    /// Kind of the user's tenant, if there is such a user.
+    kind: Option<String>,
 }
 
 impl Action for Issue {
@@ -62,24 +58,17 @@ impl Action for Issue {
     }
 
     fn load(&self, _: &Context, _: &Minted) -> Vec<Query> {
-        let user = values![self.grant.operator_id, self.grant.tenant_id];
-        vec![
-            Query::new("token.id", "select {next_id auth_tokens}", values![]),
-            Query::new("token.user", USER, user),
-        ]
+        vec![Query::new("token.id", "select {next_id auth_tokens}", values![]), user(&self.grant)]
     }
 
     fn read(&self, _: &Context, rows: &[Vec<Row>]) -> Result<State, Error> {
-        let first =
-            |n: usize| rows.get(n).and_then(|rows| rows.first()).map_or(Ok(0), |row| Reader::new(row).int());
-        Ok(State { id: first(0)?, users: first(1)? })
+        let id = rows.first().and_then(|rows| rows.first()).map_or(Ok(0), |row| row.int(0))?;
+        Ok(State { id, kind: kind_of(rows.get(1))? })
     }
 
     fn decide(&self, _: &Context, minted: &Minted, state: &State, at: Time) -> Result<Change, Stop> {
-        if state.users == 0 {
-            return Err(Refusal::of(Code::ComMissing).with("field", "user_id").into());
-        }
         let grant = &self.grant;
+        stands(state.kind.as_deref(), grant.user_type)?;
         let scope: Vec<&str> = grant.scopes.iter().collect();
         let refresh_until = minted.issued_at.plus(RENEWABLE);
         let row = values![

@@ -9,14 +9,17 @@ mod standing;
 use std::sync::Arc;
 use std::time::Duration;
 
-use auth::Token;
 use auth::issuer::Minted;
+use auth::{Grant, Token, UserType};
 use kernel::Time;
 use parking_lot::Mutex;
 use serde::Serialize;
-use store::{Error, Row};
+use store::{Error, Query, Row, values};
 
+use crate::action::Refusal;
+use crate::code::Code;
 use crate::exact::Stamp;
+use crate::platform::fields;
 use crate::rows::Reader;
 
 pub use issue::Issue;
@@ -66,6 +69,32 @@ pub struct Stored {
     pub(crate) refresh_until: Time,
 }
 
+/// Kind of the tenant `$2`, while its user `$1` and it are active.
+const USER: &str = "select t.type from iam_users u join core_tenants t on t.id = u.tenant_id
+where u.id = $1 and u.tenant_id = $2 and u.status = 'active' and t.status = 'active'";
+
+/// The user that a token stands for.
+fn user(grant: &Grant) -> Query {
+    Query::new("token.user", USER, values![grant.operator_id, grant.tenant_id])
+}
+
+/// What [`user`] found.
+fn kind_of(rows: Option<&Vec<Row>>) -> Result<Option<String>, Error> {
+    let row = rows.and_then(|rows| rows.first());
+    row.map(|row| Ok(Reader::new(row).text()?.to_owned())).transpose()
+}
+
+/// Whether such a user may have a token of this kind: whoever is of a supplier or a buyer is never the platform's staff,
+/// whatever a token is asked to say (sections 3.1, 3.2).
+fn stands(kind: Option<&str>, user_type: UserType) -> Result<(), Refusal> {
+    let fits = match kind.ok_or_else(|| Refusal::of(Code::ComMissing).with("field", "user_id"))? {
+        "supplier" => UserType::Supply,
+        "consumer" => UserType::Consumer,
+        _ => UserType::Platform,
+    };
+    if fits == user_type { Ok(()) } else { Err(fields::refused("user_type", "of_the_tenant")) }
+}
+
 /// The token `$1` of the tenant `$2`.
 const BY_ID: &str = "select id, state, expires_at, refresh_until
 from auth_tokens where id = $1 and tenant_id = $2 and user_id is not null";
@@ -93,6 +122,6 @@ impl Stored {
 /// The store's.
 pub async fn of(store: &store::Store, token_id: i64) -> Result<Option<(i64, kernel::Digest)>, Error> {
     let sql = "select tenant_id, fingerprint from auth_tokens where id = $1 and user_id is not null";
-    let rows = store.query(store::Query::new("token.of", sql, store::values![token_id])).await?;
+    let rows = store.query(Query::new("token.of", sql, values![token_id])).await?;
     rows.first().map(|row| Ok((row.int(0)?, row.digest(1)?))).transpose()
 }

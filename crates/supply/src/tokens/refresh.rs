@@ -10,7 +10,7 @@ use kernel::Time;
 use serde_json::json;
 use store::{Error, Query, Row, Write, values};
 
-use super::{BY_ID, Granted, KIND, RENEWABLE, Shown, Stored};
+use super::{BY_ID, Granted, KIND, RENEWABLE, Shown, Stored, kind_of, stands, user};
 use crate::action::{Action, Change, Context, Refusal, Stop};
 use crate::caller::Object;
 use crate::code::Code;
@@ -49,9 +49,17 @@ impl Refresh {
     }
 }
 
+/// What it decides from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct State {
+    stored: Option<Stored>,
+    /// Kind of the user's tenant, if there still is such a user.
+    kind: Option<String>,
+}
+
 impl Action for Refresh {
     type Prepared = Minted;
-    type State = Option<Stored>;
+    type State = State;
 
     fn event(&self) -> &'static str {
         "token.refresh"
@@ -71,21 +79,24 @@ impl Action for Refresh {
     }
 
     fn load(&self, context: &Context, _: &Minted) -> Vec<Query> {
-        vec![Query::new("token", BY_ID, values![self.token_id, context.caller.tenant_id])]
+        let stored = Query::new("token", BY_ID, values![self.token_id, context.caller.tenant_id]);
+        vec![stored, user(&self.grant)]
     }
 
-    fn read(&self, _: &Context, rows: &[Vec<Row>]) -> Result<Option<Stored>, Error> {
-        rows.first().and_then(|rows| rows.first()).map(Stored::read).transpose()
+    fn read(&self, _: &Context, rows: &[Vec<Row>]) -> Result<State, Error> {
+        let stored = rows.first().and_then(|rows| rows.first()).map(Stored::read).transpose()?;
+        Ok(State { stored, kind: kind_of(rows.get(1))? })
     }
 
     fn decide(
         &self,
         context: &Context,
         minted: &Minted,
-        stored: &Option<Stored>,
+        State { stored, kind }: &State,
         at: Time,
     ) -> Result<Change, Stop> {
         let stored = stored.as_ref().ok_or_else(|| Refusal::of(Code::ComMissing))?;
+        stands(kind.as_deref(), self.grant.user_type)?;
         let state = stored.state_at(at);
         if state != "active" || stored.refresh_until <= at {
             let before = json!({ "status": state, "version": 0 });
@@ -119,7 +130,7 @@ impl Action for Refresh {
         Ok(Change { before: same.clone(), after: same, writes, ..change })
     }
 
-    fn outrun(&self, write: &'static str, _: &Option<Stored>) -> Option<Refusal> {
+    fn outrun(&self, write: &'static str, _: &State) -> Option<Refusal> {
         (write == "token.renew").then(|| Refusal::of(Code::ComState))
     }
 }

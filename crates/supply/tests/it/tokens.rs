@@ -6,9 +6,10 @@ use std::time::Duration;
 use auth::{
     Callers, Grant, Issuer, IssuerKey, Principal, Refusal, Role, Scopes, Statuses, Token, UserType, Verifier,
 };
+use store::{Write, values};
 use supply::tokens::{Issue, Refresh, Revoke, Shown, TokenRows};
 
-use crate::market::{ADMIN, Market, OPERATOR, SUPPLIER_TENANT, Told, market};
+use crate::market::{ADMIN, BUYER, BUYER_TENANT, Market, OPERATOR, SUPPLIER_TENANT, Told, market};
 
 fn issuer(market: &Market) -> Arc<Issuer> {
     let key = IssuerKey::random(&*market.house.random).unwrap();
@@ -124,4 +125,50 @@ async fn no_row_has_the_token() {
         let sql = format!("select count(*) from {table} where {column} like $1");
         assert_eq!(market.count(&sql, store::values![format!("%{signature}%")]).await, 0, "{table}.{column}");
     }
+}
+
+#[tokio::test]
+async fn a_token_says_of_its_user_what_the_tenant_is() {
+    let market = market().await;
+    let issuer = issuer(&market);
+    let kinds = [UserType::Supply, UserType::Consumer, UserType::Platform];
+    let users = [(SUPPLIER_TENANT, OPERATOR), (BUYER_TENANT, BUYER), (1, ADMIN)];
+    for (fits, (tenant_id, operator_id)) in kinds.into_iter().zip(users) {
+        for user_type in kinds {
+            let admin = user_type == UserType::Platform;
+            let role = if admin { Role::Admin } else { Role::Owner };
+            let scopes = Scopes::new([if admin { "*" } else { "supply:account:read" }]).unwrap();
+            let ttl = Duration::from_secs(900);
+            let grant = Grant { operator_id, tenant_id, role, user_type, scopes, ttl };
+            let shown = Shown::default();
+            let action = Issue { grant, issuer: Arc::clone(&issuer), shown: shown.clone() };
+            let key = format!("key-{tenant_id:09}-{}", user_type.as_str());
+            let told = market.run_as(market.caller(1, ADMIN, &key), action).await;
+            let expected = if fits == user_type { (201, true) } else { (400, false) };
+            assert_eq!((told.code, shown.take().is_some()), expected, "{tenant_id} {user_type:?} {told:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_token_is_not_renewed_for_somebody_who_is_gone_or_is_not_what_it_says() {
+    let market = market().await;
+    let issuer = issuer(&market);
+    let (first, old) = issue(&market, &issuer, "key-0000000000001").await;
+    let (old, token_id) = (old.unwrap(), first.body["data"]["token_id"].as_i64().unwrap());
+    let renewed = async |key: &str, grant: Grant| {
+        let (issuer, shown) = (Arc::clone(&issuer), Shown::default());
+        let refresh = Refresh { token_id, fingerprint: old.fingerprint(), grant, issuer, shown };
+        market.run(key, refresh).await.code
+    };
+    let staff = Grant { role: Role::Admin, user_type: UserType::Platform, ..grant(OPERATOR) };
+    assert_eq!(renewed("key-0000000000002", staff).await, 400);
+    let becomes = |status: &str| {
+        let sql = "update iam_users set status = $1 where id = $2";
+        vec![Write::one("user", sql, values![status, OPERATOR])]
+    };
+    market.force(becomes("disabled")).await;
+    assert_eq!(renewed("key-0000000000003", grant(OPERATOR)).await, 404);
+    market.force(becomes("active")).await;
+    assert_eq!(renewed("key-0000000000004", grant(OPERATOR)).await, 200);
 }

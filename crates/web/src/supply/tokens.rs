@@ -17,10 +17,11 @@ use serde_json::json;
 use supply::Code;
 use supply::tokens::{Issue, Refresh, Revoke, Shown};
 
-use super::act::{Kept, own, submit, succeeded};
+use super::Shared;
+use super::act::{Kept, audited, own, submit, succeeded};
 use super::enter::{Gate, Who};
+use super::envelope::{self, Fixed};
 use super::read::{id, missing};
-use super::{Shared, envelope};
 
 /// Who may issue for others: the platform's staff.
 const ISSUE: &str = "platform:token:write";
@@ -81,6 +82,12 @@ async fn issue(State(supply): State<Shared>, who: Who, call: Call) -> Response {
         Ok(grant) => grant,
         Err(rejected) => return rejected.into_response(),
     };
+    // Nobody hands out what they have not.
+    if !who.principal.may_grant(&grant.scopes, grant.user_type) {
+        let fixed = Fixed::from(auth::Code::ScopeDenied);
+        let kept = audited(&supply, &who, "token.authz.denied", fixed.name).await;
+        return kept.map_or_else(|later| *later, |()| envelope::plain(who.request_id(), fixed));
+    }
     let shown = Shown::default();
     let caller = who.caller(grant.tenant_id);
     let action = Issue { grant, issuer: Arc::clone(issuer), shown: shown.clone() };

@@ -109,8 +109,10 @@ fn kind(kind: Kind, side: Side) -> Json {
         Kind::Flag => json!({ "type": "boolean" }),
         Kind::Agreed => json!({ "type": "boolean", "const": true }),
         Kind::Amount(..) | Kind::Price | Kind::Quota(_) => asked(kind),
-        Kind::Offered => json!({ "type": ["number", "string"], "pattern": r"^[+-]?(0|[1-9][0-9]*)(\.[0-9]+)?$",
-            "description": format!("Major units per 1,000,000 tokens. {TEXT_RULE}, at most 6 decimals, at most 1000000.") }),
+        Kind::Offered => {
+            json!({ "type": ["number", "string"], "pattern": r"^[+-]?(0|[1-9][0-9]*)(\.[0-9]+)?$",
+            "description": format!("Major units per 1,000,000 tokens. {TEXT_RULE}, at most 6 decimals, at most 1000000.") })
+        }
         Kind::Minor => {
             json!({ "type": "string", "format": "decimal", "pattern": r"^-?(0|[1-9][0-9]*)(\.[0-9]{1,6})?$",
             "description": "Minor units of the currency as text, at most 6 decimals." })

@@ -17,3 +17,4 @@ mod standing;
 mod spellings;
 mod statements;
 mod strict;
+mod tokens;
