@@ -40,6 +40,9 @@ pub(crate) async fn administrator(operator: Operator, State(edge): Shared, reque
     let request_id = arrival::of(&request);
     let mut input = input(&edge, request).await?;
     let name = text(&mut input, "name")?;
+    if supply.guard.scanner().find(&name).is_some() {
+        return Err(unusable("name looks like a credential; give the administrator another name"));
+    }
     let ttl = ttl(&mut input)?;
     nothing_left(&input)?;
     let by = (&operator, request_id.as_str());

@@ -1,8 +1,8 @@
 //! The supply API (sections 3, 7, 8, 14, 15 of the domain's specification): routes, who may call them, what leaves.
 //!
 //! Modules in reading order: [`enter`] (who calls, and what stands around every handler), `envelope` (the one shape
-//! of answers), `rate` (how often), `count` (what is counted), `act` (a handler's way to the door), `read` (fields and queries); then the
-//! handlers: `accounts`, `packages`, `settlements`, `statements`, `money`, `platform`, `tokens`, `audit`, `operations`;
+//! of answers), `rate` (how often), `count` (what is counted), `act` (a handler's way to the door), `read` (fields and queries), `texts`
+//! (none holds a credential); then the handlers: `accounts`, `packages`, `settlements`, `statements`, `money`, `platform`, `tokens`, `audit`, `operations`;
 //! [`openapi`] describes them.
 //!
 //! A request meets, in this order (section 7.3): credentials in its URL, bearer token and its standing, rate, scope
@@ -25,6 +25,7 @@ mod rate;
 mod read;
 mod settlements;
 mod statements;
+mod texts;
 mod tokens;
 
 use std::sync::Arc;

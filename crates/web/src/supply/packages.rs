@@ -18,7 +18,7 @@ use super::accounts::unavailable;
 use super::act::{own, unfit};
 use super::enter::{Gate, Who};
 use super::read::{Params, id, missing, pagination};
-use super::{Shared, envelope};
+use super::{Shared, envelope, texts};
 
 pub(super) fn routes(supply: &Shared) -> Router<Shared> {
     let write = Gate::write(Need::write(scope::PACKAGE_WRITE));
@@ -74,10 +74,13 @@ fn word<'a>(fields: &mut Body<'a>, name: &'static str) -> Option<Option<&'a str>
 }
 
 /// A draft's fields, or the answer that names what is wrong.
-fn draft(call: &Call) -> Result<Fields, Box<Response>> {
+fn draft(supply: &Shared, call: &Call) -> Result<Fields, Box<Response>> {
     let texts = call.fields(|fields| {
         let account = whole(fields, "supply_account_id");
         let (model, unit) = (word(fields, "model"), word(fields, "quota_unit"));
+        let scanner = supply.guard.scanner();
+        let model = model
+            .and_then(|it| it.map_or(Some(None), |it| texts::kept(scanner, fields, "model", it).map(Some)));
         let (days, concurrent) = (whole(fields, "valid_days"), whole(fields, "max_concurrent"));
         let rpm = whole(fields, "rate_limit_rpm");
         let (total, least) = (text(fields, "total_quota"), text(fields, "min_purchase"));
@@ -100,7 +103,7 @@ fn draft(call: &Call) -> Result<Fields, Box<Response>> {
 }
 
 async fn save(State(supply): State<Shared>, who: Who, call: Call) -> Response {
-    match draft(&call) {
+    match draft(&supply, &call) {
         Ok(fields) => own(&supply, &call, &who, SaveDraft { fields }).await,
         Err(response) => *response,
     }
@@ -108,7 +111,7 @@ async fn save(State(supply): State<Shared>, who: Who, call: Call) -> Response {
 
 async fn edit(State(supply): State<Shared>, Path(text): Path<String>, who: Who, call: Call) -> Response {
     let Some(package_id) = id(&text) else { return missing(who.request_id(), Code::PkgMissing) };
-    match draft(&call) {
+    match draft(&supply, &call) {
         Ok(fields) => own(&supply, &call, &who, EditDraft { package_id, version: None, fields }).await,
         Err(response) => *response,
     }

@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{post, put};
 use custody::sms::Phone;
 use custody::{Place, Subject};
+use guard::Guard;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use kernel::Digest;
 use kernel::money::{Money, Quota, QuotaUnit, Tokens};
@@ -29,10 +30,15 @@ use super::act::{Kept, submit, unfit};
 use super::enter::{Gate, Who};
 use super::packages::text;
 use super::read::{id, instant, missing};
+use super::texts::{self, named};
 use super::{Shared, envelope};
 
-/// Longest name and reason.
+/// Lengths of a name and a reason.
 const NAME: std::ops::RangeInclusive<usize> = 1..=100;
+/// Lengths of a code and an id of others.
+const CODE: std::ops::RangeInclusive<usize> = 1..=64;
+/// Longest message.
+const MESSAGE: usize = 500;
 /// Life of a buyer's key (section 3.3).
 const KEY_LIFE: std::time::Duration = std::time::Duration::from_secs(90 * 24 * 3600);
 
@@ -92,7 +98,7 @@ async fn disable(State(supply): State<Shared>, Path(path): Path<String>, who: Wh
     });
     match read {
         Ok((reason, credential)) => {
-            let reason = supply.guard.redact(&reason).into_owned();
+            let reason = texts::prose(&supply.guard, &reason, *NAME.end());
             let action = Disable { account_id, reason, credential };
             act(&supply, &call, (&who, Owned::Account(account_id)), action).await
         }
@@ -118,7 +124,7 @@ async fn review(State(supply): State<Shared>, Path(path): Path<String>, who: Who
     });
     match read {
         Ok((verdict, reason)) => {
-            let reason = supply.guard.redact(&reason).into_owned();
+            let reason = texts::prose(&supply.guard, &reason, *NAME.end());
             let action = Review { account_id, verdict, reason };
             act(&supply, &call, (&who, Owned::Account(account_id)), action).await
         }
@@ -144,7 +150,7 @@ async fn unfreeze(State(supply): State<Shared>, Path(path): Path<String>, who: W
 
 async fn protect(State(supply): State<Shared>, who: Who, call: Call) -> Response {
     let read = call.fields(|fields| {
-        let (provider, model) = (fields.text("provider", NAME), fields.line("model", NAME));
+        let (provider, model) = (fields.text("provider", NAME), named(&supply.guard, fields, "model", NAME));
         let (official_in, official_out) = (text(fields, "official_input"), text(fields, "official_output"));
         let (floor_in, floor_out) = (text(fields, "floor_input"), text(fields, "floor_output"));
         let from = fields.optional("effective_from", instant);
@@ -191,7 +197,7 @@ async fn start(State(supply): State<Shared>, Path(path): Path<String>, who: Who,
 
 async fn complete(State(supply): State<Shared>, Path(path): Path<String>, who: Who, call: Call) -> Response {
     settle(&supply, &path, (&who, &call), |fields, settlement_id| {
-        let payment_transaction_id = fields.line("payment_transaction_id", NAME)?.to_owned();
+        let payment_transaction_id = named(&supply.guard, fields, "payment_transaction_id", NAME)?.to_owned();
         Some(Complete { settlement_id, payment_transaction_id })
     })
     .await
@@ -199,14 +205,16 @@ async fn complete(State(supply): State<Shared>, Path(path): Path<String>, who: W
 
 async fn fail(State(supply): State<Shared>, Path(path): Path<String>, who: Who, call: Call) -> Response {
     settle(&supply, &path, (&who, &call), |fields, settlement_id| {
-        Some(Fail { settlement_id, failure_code: fields.line("failure_code", 1..=64)?.to_owned() })
+        let failure_code = named(&supply.guard, fields, "failure_code", CODE)?.to_owned();
+        Some(Fail { settlement_id, failure_code })
     })
     .await
 }
 
 async fn reject(State(supply): State<Shared>, Path(path): Path<String>, who: Who, call: Call) -> Response {
     settle(&supply, &path, (&who, &call), |fields, settlement_id| {
-        Some(Reject { settlement_id, reason: fields.line("reason", NAME)?.to_owned() })
+        let reason = texts::prose(&supply.guard, fields.line("reason", NAME)?, *NAME.end());
+        Some(Reject { settlement_id, reason })
     })
     .await
 }
@@ -217,9 +225,10 @@ async fn give_back(State(supply): State<Shared>, Path(path): Path<String>, who: 
 
 async fn create_supplier(State(supply): State<Shared>, who: Who, call: Call) -> Response {
     let read = call.fields(|fields| {
-        let (code, name) = (fields.line("code", 1..=64), fields.line("name", NAME));
+        let guard = &supply.guard;
+        let (code, name) = (named(guard, fields, "code", CODE), named(guard, fields, "name", NAME));
         let supplier_type = fields.word("supplier_type", ["individual", "company"]);
-        let (operator, phone) = (fields.line("operator", NAME), fields.secret("phone", 5..=20));
+        let (operator, phone) = (named(guard, fields, "operator", NAME), fields.secret("phone", 5..=20));
         let Ok(phone) = Phone::parse(phone?.expose_secret()) else {
             return fields.fault("phone", "e164");
         };
@@ -256,7 +265,7 @@ async fn stands(supply: &Shared, path: &str, (who, call): (&Who, &Call), measure
     let Some(supplier_id) = id(path) else { return missing(who.request_id(), Code::ComMissing) };
     match call.fields(|fields| fields.line("reason", NAME)) {
         Ok(reason) => {
-            let reason = supply.guard.redact(reason).into_owned();
+            let reason = texts::prose(&supply.guard, reason, *NAME.end());
             let action = Stand { supplier_id, measure, reason };
             act(supply, call, (who, Owned::Supplier(supplier_id)), action).await
         }
@@ -289,7 +298,8 @@ async fn close_case(
 /// yet; the gateway names the row.
 async fn create_buyer(State(supply): State<Shared>, who: Who, call: Call) -> Response {
     let read = call.fields(|fields| {
-        let (code, name) = (fields.line("code", 1..=64), fields.line("name", NAME));
+        let guard = &supply.guard;
+        let (code, name) = (named(guard, fields, "code", CODE), named(guard, fields, "name", NAME));
         Some((code?.to_owned(), name?.to_owned()))
     });
     let (code, name) = match read {
@@ -383,17 +393,17 @@ async fn refund(State(supply): State<Shared>, Path(path): Path<String>, who: Who
     .await
 }
 
-fn usage(fields: &mut Fields<'_>) -> Option<RecordUsage> {
+fn usage(guard: &Guard, fields: &mut Fields<'_>) -> Option<RecordUsage> {
     let (order, key) = (fields.whole("order_id", 1..=i64::MAX), fields.whole("api_key_id", 1..=i64::MAX));
-    let request = fields.line("request_id", 1..=64);
+    let request = named(guard, fields, "request_id", CODE);
     let most = 1_000_000_000_000;
     let (input, output) =
         (fields.whole("request_tokens", 0..=most), fields.whole("response_tokens", 0..=most));
-    let (success, endpoint) = (fields.flag("success"), fields.line("endpoint", 1..=200));
-    let upstream = fields.optional("upstream_request_id", |fields, name| fields.line(name, 1..=128));
+    let (success, endpoint) = (fields.flag("success"), texts::endpoint(guard, fields, "endpoint", 1..=200));
+    let upstream = fields.optional("upstream_request_id", |fields, name| named(guard, fields, name, 1..=128));
     let (status, latency) =
         (fields.whole("response_status", 100..=599), fields.whole("latency_ms", 0..=86_400_000));
-    let message = fields.optional("error_message", |fields, name| fields.text(name, 0..=500));
+    let message = fields.optional("error_message", |fields, name| fields.text(name, 0..=MESSAGE));
     let (started, completed) = (instant(fields, "started_at"), instant(fields, "completed_at"));
     let call = orders::Call {
         ending: if success? { Ending::Success } else { Ending::Failure },
@@ -401,7 +411,7 @@ fn usage(fields: &mut Fields<'_>) -> Option<RecordUsage> {
         upstream_request_id: upstream?.map(ToOwned::to_owned),
         response_status: u16::try_from(status?).ok()?,
         latency_ms: u32::try_from(latency?).ok()?,
-        error_message: message?.map(ToOwned::to_owned),
+        error_message: message?.map(|text| texts::prose(guard, text, MESSAGE)),
         started_at: started?,
         completed_at: completed?,
     };
@@ -410,10 +420,8 @@ fn usage(fields: &mut Fields<'_>) -> Option<RecordUsage> {
 }
 
 async fn record_usage(State(supply): State<Shared>, who: Who, call: Call) -> Response {
-    match call.fields(usage) {
-        Ok(mut action) => {
-            let message = action.call.error_message.take();
-            action.call.error_message = message.map(|text| supply.guard.redact(&text).into_owned());
+    match call.fields(|fields| usage(&supply.guard, fields)) {
+        Ok(action) => {
             let order = Owned::Order(action.order_id);
             act(&supply, &call, (&who, order), action).await
         }

@@ -12,6 +12,7 @@ use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use guard::Guard;
 use onceseal_http::{Call, Fields, Node};
 use serde_json::json;
 use supply::Code;
@@ -22,6 +23,7 @@ use super::act::{Kept, audited, own, submit, succeeded};
 use super::enter::{Gate, Who};
 use super::envelope::{self, Fixed};
 use super::read::{id, missing};
+use super::texts;
 
 /// Who may issue for others: the platform's staff.
 const ISSUE: &str = "platform:token:write";
@@ -45,7 +47,7 @@ pub(super) fn routes(supply: &Shared) -> Router<Shared> {
 }
 
 /// Reads what a token is to say.
-fn grant(fields: &mut Fields<'_>) -> Option<Grant> {
+fn grant(guard: &Guard, fields: &mut Fields<'_>) -> Option<Grant> {
     let (tenant, user) = (fields.whole("tenant_id", 1..=i64::MAX), fields.whole("user_id", 1..=i64::MAX));
     let role = fields.word("role", ["owner", "viewer", "admin"]);
     let user_type = fields.word("user_type", ["supply", "consumer", "platform"]);
@@ -57,6 +59,9 @@ fn grant(fields: &mut Fields<'_>) -> Option<Grant> {
         .map(|node| if let Node::Text(text) = node { Some(text.as_str()) } else { None })
         .collect();
     let Some(Ok(scopes)) = texts.map(Scopes::new) else { return fields.fault("scope", "scopes") };
+    for scope in scopes.iter() {
+        texts::kept(guard.scanner(), fields, "scope", scope)?;
+    }
     let ttl = u64::try_from(ttl?.unwrap_or(TTL_USUAL)).ok()?;
     let (role, user_type) = (Role::from_name(role?)?, UserType::from_name(user_type?)?);
     // What the issuer would not sign.
@@ -78,7 +83,7 @@ fn grant(fields: &mut Fields<'_>) -> Option<Grant> {
 
 async fn issue(State(supply): State<Shared>, who: Who, call: Call) -> Response {
     let Some(issuer) = &supply.issuer else { return missing(who.request_id(), Code::ComMissing) };
-    let grant = match call.fields(grant) {
+    let grant = match call.fields(|fields| grant(&supply.guard, fields)) {
         Ok(grant) => grant,
         Err(rejected) => return rejected.into_response(),
     };

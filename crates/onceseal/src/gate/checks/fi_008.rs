@@ -166,14 +166,23 @@ async fn error(stage: &Stage, check: &mut Check, injected: &AtomicI64) -> Result
 
 async fn audit(stage: &Stage, check: &mut Check, injected: &AtomicI64) -> Result<(), String> {
     let (desk, planted) = (stage.funded()?, planted());
+    stage.market.account(&desk.owner, &planted).await?;
     let settlement = desk.settlement("50").await?;
+    let step = async |check: &mut Check, verb: &str, body: Json| {
+        let path = format!("/api/v1/platform/settlements/{settlement}/{verb}");
+        stage.send(check, &Call::post(path, &stage.market.admin, &desk.key(), body)).await
+    };
+    let started = step(check, "start", Json::Null).await?;
+    check.equal("its payout begins", &200, &started.code());
     let before = stage.business().await?.without("outbox");
-    let path = format!("/api/v1/platform/settlements/{settlement}/reject");
-    let reason = json!({ "reason": planted });
-    let got = stage.send(check, &Call::post(path, &stage.market.admin, &desk.key(), reason)).await?;
+    // What has the shape of one is refused where it comes in; a part of a mounted one has none.
+    let part = planted.get(20..32).unwrap_or_default();
+    let got = step(check, "fail", json!({ "failure_code": format!("see {part}") })).await?;
     before.unchanged(check, "tables after it", &stage.business().await?.without("outbox"));
     withheld(stage, check, (&got, &planted), injected).await?;
-    desk.done(&super::super::desk::cancelling(settlement), Json::Null).await.map(drop)
+    let ended = step(check, "fail", json!({ "failure_code": "gate" })).await?;
+    check.equal("the payout fails", &200, &ended.code());
+    Ok(())
 }
 
 /// An event with a credential, put into the outbox past all rules, for the channel that writes to the log.

@@ -199,7 +199,7 @@ const USAGE: Shape = Shape {
         must("request_tokens", Kind::Whole(0, 1_000_000_000_000), "Input tokens."),
         must("response_tokens", Kind::Whole(0, 1_000_000_000_000), "Output tokens."),
         must("success", Kind::Flag, "A call that failed costs nothing."),
-        must("endpoint", Kind::Line(200), "What was called."),
+        must("endpoint", Kind::Line(200), "What was called; what stands behind a ? is not kept."),
         may("upstream_request_id", Kind::Line(128), "The provider's id of the call."),
         must("response_status", Kind::Whole(100, 599), "What the provider answered."),
         must("latency_ms", Kind::Whole(0, 86_400_000), "How long it took."),

@@ -17,4 +17,5 @@ mod standing;
 mod spellings;
 mod statements;
 mod strict;
+mod texts;
 mod tokens;
