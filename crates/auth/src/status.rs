@@ -16,10 +16,11 @@ use quick_cache::sync::Cache;
 use crate::refusal::Refusal;
 use crate::verify::Verified;
 
-/// How long an answer is believed unless set otherwise: revocation takes effect within 5 s.
-pub const BELIEVED: Duration = Duration::from_secs(5);
+/// How long an answer is believed unless set otherwise: a revocation takes effect within 5 s, also on nodes that did not
+/// hear of it and with what a request takes on its way.
+pub const BELIEVED: Duration = Duration::from_secs(4);
 /// Longest time for which an answer may be believed.
-pub const BELIEVED_MAX: Duration = Duration::from_secs(10);
+pub const BELIEVED_MAX: Duration = Duration::from_secs(5);
 /// How long the token service may take.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 /// Tokens that are remembered, at about 100 bytes each.
@@ -96,7 +97,7 @@ impl Statuses {
         judge(self.keep(token.fingerprint, Held { standing, asked: now }))
     }
 
-    /// Tells this node that a token was revoked: no request passes with it from now on. The store must say
+    /// Tells this node that a token was revoked, or that another took its place: no request passes with it from now on. The store must say
     /// so already, since a full cache may forget it.
     pub fn revoke(&self, fingerprint: Digest, now: Time) {
         let _turn = self.turn.lock();

@@ -79,23 +79,23 @@ async fn every_standing_but_active_is_refused() {
 }
 
 #[tokio::test]
-async fn an_answer_is_believed_for_five_seconds() {
+async fn an_answer_is_believed_for_four_seconds() {
     let world = World::new(Standing::Active);
     assert_eq!(world.at(0).await, Ok(()));
     world.says(Some(Standing::Revoked));
-    assert_eq!((world.at(4).await, world.asked()), (Ok(()), 1));
-    assert_eq!((world.at(5).await, world.asked()), (Err(Refusal::Revoked), 2));
+    assert_eq!((world.at(3).await, world.asked()), (Ok(()), 1));
+    assert_eq!((world.at(4).await, world.asked()), (Err(Refusal::Revoked), 2));
 }
 
 #[tokio::test]
-async fn no_setting_believes_longer_than_ten_seconds() {
+async fn no_setting_believes_longer_than_five_seconds() {
     let world = World::new(Standing::Active);
     let statuses = Statuses::believing_for(world.service.clone(), Duration::from_secs(3600));
     let at = |seconds| statuses.check(&world.token, Time::from_seconds(NOW + seconds));
     assert_eq!(at(0).await, Ok(()));
     world.says(Some(Standing::Revoked));
-    assert_eq!(at(9).await, Ok(()));
-    assert_eq!(at(10).await, Err(Refusal::Revoked));
+    assert_eq!(at(4).await, Ok(()));
+    assert_eq!(at(5).await, Err(Refusal::Revoked));
 }
 
 #[tokio::test]
@@ -130,8 +130,8 @@ async fn a_service_that_fails_closes_the_door() {
     let world = World::new(Standing::Active);
     assert_eq!(world.at(0).await, Ok(()));
     world.says(None);
-    assert_eq!(world.at(4).await, Ok(()), "a young answer");
-    assert_eq!(world.at(5).await, Err(Refusal::StatusUnavailable));
+    assert_eq!(world.at(3).await, Ok(()), "a young answer");
+    assert_eq!(world.at(4).await, Err(Refusal::StatusUnavailable));
     assert_eq!(Refusal::StatusUnavailable.code(), Code::TokenStatusUnavailable);
     world.says(Some(Standing::Active));
     assert_eq!(world.at(6).await, Ok(()));

@@ -142,6 +142,10 @@ async fn refresh(State(supply): State<Shared>, Path(text): Path<String>, who: Wh
         shown: shown.clone(),
     };
     let response = own(&supply, &call, &who, action).await;
+    if succeeded(&response) {
+        // Another took its place; other servers see it by themselves, as a revocation.
+        supply.callers.statuses().revoke(principal.fingerprint, supply.clock.now());
+    }
     with_token(response, shown.take()).await
 }
 

@@ -424,7 +424,7 @@ fn supply(
         house: market,
         statements: Arc::new(statements),
         links: Links::new(secret(7), vec![], "https://onceseal.example", life),
-        callers: Callers::new(tokens, Statuses::believing_for(Arc::new(rows), Duration::ZERO)),
+        callers: Callers::new(tokens, Statuses::new(Arc::new(rows))),
         issuer: Some(issuer),
         protocol: Arc::new(Protocol::new(hashes, random)),
         guard,

@@ -1,9 +1,12 @@
 //! Who gets which token over the API (sections 3.1 to 3.3).
 
-use axum::http::Method;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{Method, Request};
 use serde_json::{Value as Json, json};
 
-use super::api::{ADMIN, Api};
+use super::api::{ADMIN, Api, Server};
 use super::desk::{Desk, code, is};
 use crate::house::Got;
 
@@ -67,4 +70,33 @@ async fn staff_hand_out_no_more_than_they_hold() {
         }
     }
     assert_eq!(desk.audited("token.authz.denied", "AUTH_SCOPE_DENIED").await, 5);
+}
+
+/// Status of a read with this token, here and at another server.
+async fn opens(api: &Api, second: &Server, token: &str) -> [u16; 2] {
+    let path = "/api/v1/audit/metrics/m013";
+    let request = Request::get(path).header("authorization", format!("Bearer {token}"));
+    let there = api.call_at(second, request.body(Body::empty()).expect("a request")).await;
+    [api.read(path, token).await.status, there.status]
+}
+
+#[tokio::test]
+async fn a_token_that_is_revoked_or_renewed_opens_nothing_here_and_nothing_elsewhere_within_five_seconds() {
+    let api = Api::new().await;
+    let second = api.second().await;
+    for ending in ["revoke", "refresh"] {
+        let made = api.admin(ISSUE, &staff(&["*"]).to_string()).await;
+        let token = made["access_token"].as_str().expect("a token");
+        assert_eq!(opens(&api, &second, token).await, [200, 200]);
+        let path = format!("/api/v1/platform/tokens/{}/{ending}", made["token_id"]);
+        let by = if ending == "refresh" { token } else { api.admin_token() };
+        let ended = api.done(&path, by, "").await;
+        // The other server believes what it heard a moment ago.
+        assert_eq!(opens(&api, &second, token).await, [401, 200], "{ending}");
+        api.house.clock.advance(Duration::from_secs(4));
+        assert_eq!(opens(&api, &second, token).await, [401, 401], "{ending}");
+        if let Some(renewed) = ended["access_token"].as_str() {
+            assert_eq!(opens(&api, &second, renewed).await, [200, 200]);
+        }
+    }
 }
