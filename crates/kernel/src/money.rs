@@ -13,7 +13,8 @@
 //! between the commas of the JSON, never by way of a double. Source: supply specification, section 4.
 //!
 //! Modules in reading order: `number` (decimal texts and division), `currency` (codes and exponents),
-//! `amount`, `rate`, `quota`, `price` (with the charge of a call and the escrow of an order).
+//! `amount`, `sum` (of many amounts, in `i128`), `rate`, `quota`, `price` (with the charge of a call and the escrow
+//! of an order).
 //!
 //! Not here: which amounts a business rule allows (crate `supply`), double entry (crate `ledger`).
 
@@ -23,6 +24,7 @@ mod number;
 mod price;
 mod quota;
 mod rate;
+mod sum;
 
 pub use amount::{Money, Step};
 pub use currency::{Currency, UnknownCurrency};
@@ -30,6 +32,7 @@ pub use number::Malformed;
 pub use price::{Price, Prices, Tokens};
 pub use quota::{Quota, QuotaUnit, UnknownUnit};
 pub use rate::Rate;
+pub use sum::Sum;
 
 #[cfg(test)]
 mod tests;

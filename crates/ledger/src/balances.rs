@@ -19,8 +19,12 @@ pub struct Balances {
 impl Balances {
     /// Adds one entry. The order of entries does not matter.
     pub fn apply(&mut self, entry: &Entry) {
-        let (debits, credits) = self.sums.entry((entry.amount.currency(), entry.account)).or_default();
-        let (debit, credit) = entry.sides();
+        self.add(entry.account, entry.amount.currency(), entry.sides());
+    }
+
+    /// Adds many entries of an account at once: the sums of their debits and of their credits, in 10^-6 minor units.
+    pub fn add(&mut self, account: Account, currency: Currency, (debit, credit): (i128, i128)) {
+        let (debits, credits) = self.sums.entry((currency, account)).or_default();
         *debits += debit;
         *credits += credit;
     }

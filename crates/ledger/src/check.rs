@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use kernel::money::{Currency, Money};
+use kernel::money::{Currency, Money, Sum};
 
 use crate::account::Account;
 use crate::balances::Balances;
@@ -123,7 +123,7 @@ pub fn journal(id: i64, legs: &[Entry]) -> Result<(), Violation> {
 
 /// The row of a settlement and what refers to it.
 #[derive(Clone, Copy, Debug)]
-pub struct SettlementSums<'a> {
+pub struct SettlementSums {
     /// Which.
     pub settlement: Settlement,
     /// `total_amount`.
@@ -132,22 +132,22 @@ pub struct SettlementSums<'a> {
     pub fee: Money,
     /// `net_amount`.
     pub net: Money,
-    /// Amounts of its `supply_settlement_items`.
-    pub items: &'a [Money],
-    /// Amount that its J-WITHDRAW froze.
-    pub withdrawn: Money,
+    /// Of the amounts of its `supply_settlement_items`.
+    pub items: Sum,
+    /// What its J-WITHDRAW froze.
+    pub withdrawn: Sum,
 }
 
 /// 2: `total = fee + net = sum(items) = J-WITHDRAW`.
 ///
 /// # Errors
 /// The rule of the side that differs first.
-pub fn settlement(sums: &SettlementSums<'_>) -> Result<(), Violation> {
+pub fn settlement(sums: &SettlementSums) -> Result<(), Violation> {
     let SettlementSums { settlement, total, fee, net, items, withdrawn } = *sums;
     let object = Object::Settlement(settlement);
     equal(Rule::SettlementSplit, object, total, [fee, net])?;
-    equal(Rule::SettlementItems, object, total, items.iter().copied())?;
-    equal(Rule::SettlementWithdraw, object, total, [withdrawn])
+    sums_equal(Rule::SettlementItems, object, total.into(), items)?;
+    sums_equal(Rule::SettlementWithdraw, object, total.into(), withdrawn)
 }
 
 /// 3: the balance of `supplier_frozen` and the totals of the pending and processing settlements.
@@ -317,6 +317,17 @@ pub fn whole(balances: &Balances) -> Vec<Violation> {
         (expected != found).then_some(violation)
     });
     negative.chain(uneven).collect()
+}
+
+/// Any of the rules of two sides, where both are sums that somebody else made: the store, of rows.
+///
+/// # Errors
+/// `rule`.
+pub fn sums_equal(rule: Rule, object: Object, expected: Sum, found: Sum) -> Result<(), Violation> {
+    if expected == found {
+        return Ok(());
+    }
+    Err(Violation { rule, object, expected: expected.count(), found: found.count() })
 }
 
 fn equal(

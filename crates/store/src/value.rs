@@ -133,6 +133,21 @@ impl Row {
         self.int_or_null(column)?.ok_or_else(|| self.corrupt(column))
     }
 
+    /// What `{sum X}` gave at `column`: a sum of amounts, in 10^-6 of their unit, which may pass what one amount holds.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] when it is missing or no such sum.
+    pub fn sum(&self, column: usize) -> Result<i128, Error> {
+        let part = |text: &str| text.parse::<i128>().map_err(|_| self.corrupt(column));
+        let text = self.text(column)?;
+        match text.split_once(' ') {
+            // The halves of a count (SQLite).
+            Some((high, low)) => Ok((part(high)? << 32) + part(low)?),
+            // A decimal with all its six digits (PostgreSQL).
+            None => part(&text.replace('.', "")),
+        }
+    }
+
     /// The truth value at `column`.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 //! digits go from its type into the answer as they are.
 
 use kernel::Time;
-use kernel::money::{Money, Price, Quota};
+use kernel::money::{Money, Price, Quota, Sum};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::Value as Json;
@@ -47,6 +47,13 @@ impl From<Money> for Exact {
     /// Major units (section 4).
     fn from(amount: Money) -> Self {
         Self(amount.major())
+    }
+}
+
+impl From<Sum> for Exact {
+    /// Major units (section 4).
+    fn from(sum: Sum) -> Self {
+        Self(sum.major())
     }
 }
 

@@ -80,7 +80,7 @@ impl Currency {
     }
 
     /// From a count of 10^-6 minor units to the text of the major amount. The one conversion up.
-    pub(super) fn major_of_count(self, count: i64) -> String {
+    pub(super) fn major_of_count(self, count: impl Into<i128>) -> String {
         number::write(count, self.exponent + MINOR_DECIMALS)
     }
 }

@@ -143,10 +143,11 @@ fn foreign(text: &str, at: usize) -> Malformed {
 }
 
 /// `count` / 10^`scale` without trailing zeros and without a bare point: a JSON number's text.
-pub(super) fn write(count: i64, scale: u32) -> String {
+pub(super) fn write(count: impl Into<i128>, scale: u32) -> String {
+    let count = count.into();
     let sign = if count < 0 { "-" } else { "" };
     let base = power(scale).unsigned_abs();
-    let magnitude = u128::from(count.unsigned_abs());
+    let magnitude = count.unsigned_abs();
     let (whole, rest) = (magnitude / base, magnitude % base);
     if rest == 0 {
         return format!("{sign}{whole}");

@@ -51,17 +51,17 @@ fn a_settlement_is_judged_from_four_sides() {
         total: cny("5000"),
         fee: cny("50"),
         net: cny("4950"),
-        items: &[cny("4999.5"), cny("0.5")],
-        withdrawn: cny("5000"),
+        items: cny("5000").into(),
+        withdrawn: cny("5000").into(),
     };
     assert_eq!(check::settlement(&right), Ok(()));
     let split = SettlementSums { net: cny("4949"), ..right };
     assert_eq!(rule(check::settlement(&split)), Some(Rule::SettlementSplit));
-    let items = SettlementSums { items: &[cny("4999.5")], ..right };
+    let items = SettlementSums { items: cny("4999.5").into(), ..right };
     assert_eq!(rule(check::settlement(&items)), Some(Rule::SettlementItems));
-    let journal = SettlementSums { withdrawn: cny("4999.999999"), ..right };
+    let journal = SettlementSums { withdrawn: cny("4999.999999").into(), ..right };
     assert_eq!(rule(check::settlement(&journal)), Some(Rule::SettlementWithdraw));
-    let foreign = SettlementSums { withdrawn: usd("5000"), ..right };
+    let foreign = SettlementSums { withdrawn: usd("5000").into(), ..right };
     assert_eq!(rule(check::settlement(&foreign)), Some(Rule::SettlementWithdraw));
 }
 

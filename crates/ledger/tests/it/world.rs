@@ -315,13 +315,21 @@ impl World {
     }
 
     fn check_settlement(&self, settlement: Settlement, each: &Withdrawal) -> Result<(), check::Violation> {
-        let items: Vec<_> = each.items.iter().map(|item| item.amount).collect();
+        let items =
+            Money::sum(each.split.whole().currency(), each.items.iter().map(|item| item.amount)).unwrap();
         let frozen = |journal: &&Journal| {
             journal.kind() == JournalKind::Withdraw && journal.source().id == settlement.0
         };
         let withdrawn = self.journals.iter().find(frozen).unwrap().legs()[0].amount;
         let (total, fee, net) = (each.split.whole(), each.split.fee(), each.split.rest());
-        check::settlement(&SettlementSums { settlement, total, fee, net, items: &items, withdrawn })?;
+        check::settlement(&SettlementSums {
+            settlement,
+            total,
+            fee,
+            net,
+            items: items.into(),
+            withdrawn: withdrawn.into(),
+        })?;
         check::closing(settlement, each.state, &each.kinds)
     }
 }

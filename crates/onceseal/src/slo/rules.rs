@@ -187,6 +187,15 @@ impl Rules {
         one("m016", "page", &unequal, "a credential in an address was seen and its refusal is not on record");
         let ledger = "max(onceseal_ledger_violations) > 0";
         one("m004 Ledger", "page", ledger, "S0: the ledger does not balance; run onceseal ledger verify");
+        let unseen = "time() - max(onceseal_ledger_verified_timestamp_seconds) > 7200";
+        one(
+            "m004 LedgerUnseen",
+            "page",
+            unseen,
+            "nobody looked through the ledger for 2 hours; see ledger_look_broke_off",
+        );
+        // A server that has just started has not looked yet.
+        self.line(8, "for: 15m");
     }
 }
 

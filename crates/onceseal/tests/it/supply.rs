@@ -103,6 +103,14 @@ fn one_command_starts_it_and_a_supplier_mounts_and_publishes() {
     let publish = format!("/api/v1/supply/packages/{}/publish", draft["package_id"]);
     assert_eq!(done(&server, ("POST", &publish), (&token, "6"), &Json::Null)["status"], "active");
     assert_eq!(home.run(&["ledger", "verify"]).code(), 0);
+    let looked = || {
+        let mut stream = TcpStream::connect(server.base.trim_start_matches("http://")).unwrap();
+        write!(stream, "GET /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
+        let mut metrics = String::new();
+        stream.read_to_string(&mut metrics).unwrap();
+        metrics.contains("\nonceseal_ledger_verified_timestamp_seconds 1")
+    };
+    assert!((0..500).any(|_: u32| home.run(&["completions", "bash"]).code() == 0 && looked()));
     // A suspended account's packages are paused by the scheduler, in a while.
     let suspend = format!("/api/v1/supply/accounts/{account}/suspend");
     done(&server, ("POST", &suspend), (&token, "7"), &Json::Null);

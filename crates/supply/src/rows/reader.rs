@@ -1,7 +1,7 @@
 //! Reads a row's columns one after another, so that no position is ever written as a number.
 
 use kernel::Time;
-use kernel::money::{Currency, Money, Price, Quota, QuotaUnit};
+use kernel::money::{Currency, Money, Price, Quota, QuotaUnit, Sum};
 use store::{Error, Row};
 
 /// A row and the next column to be read.
@@ -99,6 +99,15 @@ impl<'a> Reader<'a> {
     /// As [`Reader::int`].
     pub fn money(&mut self, currency: Currency) -> Result<Money, Error> {
         Ok(Money::from_count(self.int()?, currency))
+    }
+
+    /// What `{sum X}` gave of amounts in a currency that was read before it.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] when it is missing or no such sum.
+    pub fn sum(&mut self, currency: Currency) -> Result<Sum, Error> {
+        let column = self.column();
+        Ok(Sum::from_count(self.row.sum(column)?, currency))
     }
 
     /// A price per 1,000,000 tokens.

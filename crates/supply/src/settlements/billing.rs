@@ -1,7 +1,7 @@
 //! What a supplier's offers brought in a period, and the balances as they stand (section 8.4, operations 18 and
 //! 19). One state of the store for all of it.
 
-use kernel::money::{Currency, Money};
+use kernel::money::{Currency, Money, Sum};
 use ledger::Code as Chart;
 use serde::Serialize;
 use store::{Error, Query, Row, Store, values};
@@ -11,7 +11,7 @@ use crate::exact::Exact;
 use crate::rows::{Reader, Supplier};
 
 /// By the commit of each call, as the ledger has it.
-const BY_PLATFORM: &str = "select u.platform, sum(u.total_cost), count(distinct u.order_id), sum(u.total_tokens), count(*),
+const BY_PLATFORM: &str = "select u.platform, {sum u.total_cost}, count(distinct u.order_id), sum(u.total_tokens), count(*),
   sum(case when u.success then 1 else 0 end)
 from supply_usage_records u join supply_suppliers s on s.user_id = u.supplier_user_id and s.currency_code = u.currency_code
 where s.tenant_id = $1 and u.created_at >= $2 and u.created_at < $3 group by u.platform order by u.platform";
@@ -21,7 +21,7 @@ from supply_usage_records u join supply_suppliers s on s.user_id = u.supplier_us
 where s.tenant_id = $1 and u.created_at >= $2 and u.created_at < $3";
 
 /// The fee legs of the calls that this supplier earned from.
-const FEES: &str = "select coalesce(sum(f.amount), 0)
+const FEES: &str = "select {sum f.amount}
 from billing_ledger_entries f join billing_accounts r on r.id = f.billing_account_id
 where r.account_code = 'platform_fee_revenue' and f.direction = 'cr' and f.journal_id in (
   select p.journal_id from billing_ledger_entries p join billing_accounts a on a.id = p.billing_account_id
@@ -30,7 +30,7 @@ where r.account_code = 'platform_fee_revenue' and f.direction = 'cr' and f.journ
     and p.entry_type = 'J-USAGE' and p.occurred_at >= $2 and p.occurred_at < $3)";
 
 /// The supplier's side of refunds.
-const REFUNDS: &str = "select coalesce(sum(p.amount), 0)
+const REFUNDS: &str = "select {sum p.amount}
 from billing_ledger_entries p join billing_accounts a on a.id = p.billing_account_id
   join supply_suppliers s on s.user_id = a.owner_id and s.currency_code = a.currency_code
 where s.tenant_id = $1 and a.owner_type = 'supplier' and p.direction = 'dr'
@@ -40,7 +40,7 @@ const BALANCES: &str = "select a.account_code, a.balance from billing_accounts a
   join supply_suppliers s on s.user_id = a.owner_id and s.currency_code = a.currency_code
 where s.tenant_id = $1 and a.owner_type = 'supplier'";
 
-const WITHDRAWN: &str = "select coalesce(sum(e.withdrawn_amount), 0) from supply_earnings e
+const WITHDRAWN: &str = "select {sum e.withdrawn_amount} from supply_earnings e
   join supply_suppliers s on s.user_id = e.user_id and s.currency_code = e.currency_code where s.tenant_id = $1";
 
 /// `data` of the answer.
@@ -138,7 +138,7 @@ pub struct Balance {
 /// One provider's row, with what only sums are made of.
 struct Line {
     platform: Platform,
-    revenue: Money,
+    revenue: Sum,
     requests: i64,
     succeeded: i64,
 }
@@ -168,10 +168,10 @@ impl Billing {
         let lines = platforms.iter().map(|row| Line::read(row, currency));
         let lines = lines.collect::<Result<Vec<_>, _>>()?;
         let (fees, refunds) = (one(fees, currency)?, one(refunds, currency)?);
-        let total_orders = one(orders, currency)?.count();
+        let total_orders = orders.first().map_or(Ok(0), |row| row.int(0))?;
         Ok(Some(Self {
             period: Days { start: period.start.clone(), end: period.end.clone() },
-            summary: Summary::of(&lines, total_orders, fees, refunds)?,
+            summary: Summary::of(&lines, total_orders, fees, refunds),
             balance: Some(Balance::read(balances, one(withdrawn, currency)?)?),
             by_platform: lines.into_iter().map(|line| line.platform).collect(),
             currency_code: currency.code(),
@@ -189,7 +189,7 @@ impl Line {
     fn read(row: &Row, currency: Currency) -> Result<Self, Error> {
         let mut reader = Reader::new(row);
         let platform = reader.text()?.to_owned();
-        let revenue = reader.money(currency)?;
+        let revenue = reader.sum(currency)?;
         let (orders, tokens) = (reader.int()?, reader.int()?);
         let (requests, succeeded) = (reader.int()?, reader.int()?);
         let platform = Platform {
@@ -205,13 +205,13 @@ impl Line {
 }
 
 impl Summary {
-    fn of(lines: &[Line], total_orders: i64, fees: Money, refunds: Money) -> Result<Self, Error> {
+    fn of(lines: &[Line], total_orders: i64, fees: Sum, refunds: Sum) -> Self {
         let sum = |part: fn(&Line) -> i64| lines.iter().map(part).sum::<i64>();
-        let range = |_| damaged("sum");
-        let revenue = Money::sum(fees.currency(), lines.iter().map(|line| line.revenue)).map_err(range)?;
-        let net = revenue.minus(fees).and_then(|rest| rest.minus(refunds)).map_err(range)?;
+        let count = lines.iter().map(|line| line.revenue.count()).sum::<i128>();
+        let revenue = Sum::from_count(count, fees.currency());
+        let net = Sum::from_count(count - fees.count() - refunds.count(), fees.currency());
         let requests = sum(|line| line.requests);
-        Ok(Self {
+        Self {
             total_revenue: revenue.into(),
             total_revenue_minor: revenue.minor(),
             total_orders,
@@ -222,12 +222,12 @@ impl Summary {
             platform_fee_minor: fees.minor(),
             net_earnings: net.into(),
             net_earnings_minor: net.minor(),
-        })
+        }
     }
 }
 
 impl Balance {
-    fn read(rows: &[Row], withdrawn: Money) -> Result<Self, Error> {
+    fn read(rows: &[Row], withdrawn: Sum) -> Result<Self, Error> {
         let mut parts = [Money::zero(withdrawn.currency()); 4];
         let codes = [
             Chart::SupplierAvailable,
@@ -258,9 +258,9 @@ impl Balance {
     }
 }
 
-/// The one figure of an answer: an amount, or a number as its count.
-fn one(rows: &[Row], currency: Currency) -> Result<Money, Error> {
-    rows.first().map_or(Ok(Money::zero(currency)), |row| Reader::new(row).money(currency))
+/// The one figure of an answer.
+fn one(rows: &[Row], currency: Currency) -> Result<Sum, Error> {
+    rows.first().map_or(Ok(Sum::from_count(0, currency)), |row| Reader::new(row).sum(currency))
 }
 
 fn rate(part: i64, whole: i64) -> Exact {

@@ -4,35 +4,35 @@
 
 use std::collections::BTreeMap;
 
-use kernel::money::{Currency, Money};
-use ledger::check::{self, EarningParts, Hold, Object, Rule, SettlementState, SettlementSums, Violation};
-use ledger::ids::{Earning, Settlement, Supplier};
-use ledger::{Account, Balances, Code, Direction, Entry, JournalKind};
+use kernel::money::{Currency, Money, Sum};
+use ledger::check::{self, Object, Rule, SettlementState, SettlementSums, Violation};
+use ledger::ids::{Settlement, Supplier};
+use ledger::{Account, Balances, Code, JournalKind};
 use store::{Error, Query, Row, Store};
 
 use crate::rows::{FailReason, Reader, SettlementStatus};
 
 /// 1: journals that are uneven, of several currencies, or without a leg.
 const JOURNALS: &str = "select j.id,
-  coalesce(sum(case when e.direction = 'dr' then e.amount else 0 end), 0),
-  coalesce(sum(case when e.direction = 'cr' then e.amount else 0 end), 0)
+  {sum case when e.direction = 'dr' then e.amount else 0 end},
+  {sum case when e.direction = 'cr' then e.amount else 0 end}
 from billing_journals j left join billing_ledger_entries e on e.journal_id = j.id group by j.id
 having count(distinct e.currency_code) <> 1
-  or sum(case when e.direction = 'dr' then e.amount else 0 end)
-    <> sum(case when e.direction = 'cr' then e.amount else 0 end)
+  or {sum case when e.direction = 'dr' then e.amount else 0 end}
+    <> {sum case when e.direction = 'cr' then e.amount else 0 end}
 order by j.id";
 
 /// 5, 7 and section 11.3: every account with its cached balance and its entries.
 const ACCOUNTS: &str = "select a.owner_type, a.owner_id, a.account_code, a.currency_code, a.balance,
-  coalesce(sum(case when e.direction = 'dr' then e.amount else 0 end), 0),
-  coalesce(sum(case when e.direction = 'cr' then e.amount else 0 end), 0)
+  {sum case when e.direction = 'dr' then e.amount else 0 end},
+  {sum case when e.direction = 'cr' then e.amount else 0 end}
 from billing_accounts a left join billing_ledger_entries e on e.billing_account_id = a.id
 group by a.id, a.owner_type, a.owner_id, a.account_code, a.currency_code, a.balance order by a.id";
 
 /// 2 and 6: every settlement with its items and its journals.
 const SETTLEMENTS: &str = "select t.id, t.user_id, t.currency_code, t.status, t.fail_reason, t.total_amount, t.fee_amount, t.net_amount,
-  (select coalesce(sum(i.amount), 0) from supply_settlement_items i where i.settlement_id = t.id),
-  (select coalesce(sum(e.amount), 0) from billing_journals j join billing_ledger_entries e on e.journal_id = j.id
+  (select {sum i.amount} from supply_settlement_items i where i.settlement_id = t.id),
+  (select {sum e.amount} from billing_journals j join billing_ledger_entries e on e.journal_id = j.id
     where j.journal_type = 'J-WITHDRAW' and j.source_type = 'settlement' and j.source_id = cast(t.id as text)
       and e.direction = 'dr'),
   (select count(*) from billing_journals j
@@ -45,8 +45,8 @@ from supply_settlements t order by t.id";
 
 /// 4: what of the earnings stands in the available and in the pending balance.
 const EARNINGS: &str = "select e.user_id, e.currency_code,
-  sum(case when e.status <> 'pending' then e.available_amount else 0 end),
-  sum(case when e.status = 'pending' and e.amount > 0 then e.amount - e.reversed_amount else 0 end)
+  {sum case when e.status <> 'pending' then e.available_amount else 0 end},
+  {sum case when e.status = 'pending' and e.amount > 0 then e.amount - e.reversed_amount else 0 end}
 from supply_earnings e group by e.user_id, e.currency_code order by e.user_id, e.currency_code";
 
 /// Everything that is not as section 11.5 says; nothing when all is well.
@@ -76,19 +76,20 @@ pub async fn reconcile(store: &Store) -> Result<Vec<Violation>, Error> {
 fn uneven(row: &Row) -> Result<Violation, Error> {
     let mut reader = Reader::new(row);
     let object = Object::Journal(reader.int()?);
-    let (expected, found) = (reader.int()?.into(), reader.int()?.into());
+    // Of which currency does not matter to the two sides.
+    let (expected, found) = (reader.sum(Currency::CNY)?.count(), reader.sum(Currency::CNY)?.count());
     Ok(Violation { rule: Rule::Journal, object, expected, found })
 }
 
 /// Both sides of checks 3 and 4, in 10^-6 minor units: of balances, and of settlements and earnings.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sides {
-    frozen: i64,
-    available: i64,
-    pending: i64,
-    open: i64,
-    released: i64,
-    held: i64,
+    frozen: i128,
+    available: i128,
+    pending: i128,
+    open: i128,
+    released: i128,
+    held: i128,
 }
 
 #[derive(Debug, Default)]
@@ -108,12 +109,11 @@ impl Suppliers {
             let account =
                 Account::from_row(owner_type, owner_id, code).map_err(|_| damaged("account_code"))?;
             let (currency, balance) = (reader.currency()?, reader.int_or_null()?);
-            for direction in [Direction::Debit, Direction::Credit] {
-                balances.apply(&Entry { account, direction, amount: reader.money(currency)? });
-            }
+            let sides = (reader.sum(currency)?.count(), reader.sum(currency)?.count());
+            balances.add(account, currency, sides);
             let Some(balance) = balance else { continue };
             cached.push((account, Money::from_count(balance, currency)));
-            let supplier = Supplier(owner_id);
+            let (supplier, balance) = (Supplier(owner_id), i128::from(balance));
             match account.code() {
                 Code::SupplierFrozen => self.of(supplier, currency).frozen = balance,
                 Code::SupplierAvailable => self.of(supplier, currency).available = balance,
@@ -134,7 +134,8 @@ impl Suppliers {
             let (settlement, supplier) = (Settlement(reader.int()?), Supplier(reader.int()?));
             let (currency, status) = (reader.currency()?, SettlementStatus::read(reader.text()?)?);
             let reason = reader.text_or_null()?.map(FailReason::read).transpose()?;
-            let [total, fee, net, items, withdrawn] = money(&mut reader, currency)?;
+            let [total, fee, net] = money(&mut reader, currency)?;
+            let (items, withdrawn) = (reader.sum(currency)?, reader.sum(currency)?);
             let state = match (status, reason) {
                 (SettlementStatus::Pending | SettlementStatus::Processing, _) => SettlementState::Open,
                 (SettlementStatus::Completed, _) => SettlementState::Completed,
@@ -146,10 +147,9 @@ impl Suppliers {
                 kinds.extend((0..reader.int()?).map(|_| kind));
             }
             if state == SettlementState::Open {
-                let open = &mut self.of(supplier, currency).open;
-                *open = open.checked_add(total.count()).ok_or_else(|| damaged("total_amount"))?;
+                self.of(supplier, currency).open += i128::from(total.count());
             }
-            let sums = SettlementSums { settlement, total, fee, net, items: &[items], withdrawn };
+            let sums = SettlementSums { settlement, total, fee, net, items, withdrawn };
             found.extend(check::settlement(&sums).err());
             found.extend(check::closing(settlement, state, &kinds).err());
         }
@@ -161,34 +161,24 @@ impl Suppliers {
             let mut reader = Reader::new(row);
             let (supplier, currency) = (Supplier(reader.int()?), reader.currency()?);
             let sides = self.of(supplier, currency);
-            (sides.released, sides.held) = (reader.int()?, reader.int()?);
+            (sides.released, sides.held) = (reader.sum(currency)?.count(), reader.sum(currency)?.count());
         }
         Ok(())
     }
 
     fn found(self) -> impl Iterator<Item = Violation> {
         self.0.into_iter().flat_map(|((supplier, currency), sides)| {
-            let money = |count| Money::from_count(count, currency);
-            let zero = money(0);
-            // All earnings of a side, as one that stands for their sum.
-            let sum = EarningParts {
-                earning: Earning(0),
-                amount: zero,
-                available: zero,
-                frozen: zero,
-                withdrawn: zero,
-                reversed: zero,
-                hold: Hold::Over,
-            };
-            let released = EarningParts { available: money(sides.released), ..sum };
-            let held = EarningParts { amount: money(sides.held), hold: Hold::Running, ..sum };
+            let object = Object::Supplier(supplier);
             [
-                check::frozen(supplier, money(sides.frozen), [money(sides.open)]).err(),
-                check::available(supplier, money(sides.available), &[released]).err(),
-                check::pending(supplier, money(sides.pending), &[held]).err(),
+                (Rule::Frozen, sides.frozen, sides.open),
+                (Rule::Available, sides.available, sides.released),
+                (Rule::Pending, sides.pending, sides.held),
             ]
             .into_iter()
-            .flatten()
+            .filter_map(move |(rule, balance, rows)| {
+                let sum = |count| Sum::from_count(count, currency);
+                check::sums_equal(rule, object, sum(balance), sum(rows)).err()
+            })
         })
     }
 }

@@ -1,15 +1,15 @@
 //! The ledger on one page: what all accounts of a code hold, from their entries. Not here: whether that is right
 //! ([`reconcile()`](super::reconcile())).
 
-use kernel::money::{Currency, Money};
+use kernel::money::{Currency, Sum};
 use ledger::Code;
 use store::{Error, Query, Store};
 
 use crate::rows::Reader;
 
 const TOTALS: &str = "select a.account_code, a.currency_code,
-  coalesce(sum(case when e.direction = 'dr' then e.amount else 0 end), 0),
-  coalesce(sum(case when e.direction = 'cr' then e.amount else 0 end), 0)
+  {sum case when e.direction = 'dr' then e.amount else 0 end},
+  {sum case when e.direction = 'cr' then e.amount else 0 end}
 from billing_accounts a join billing_ledger_entries e on e.billing_account_id = a.id
 group by a.account_code, a.currency_code order by a.currency_code, a.account_code";
 
@@ -19,11 +19,11 @@ pub struct Total {
     /// Which accounts.
     pub code: Code,
     /// Sum of their debits.
-    pub debits: Money,
+    pub debits: Sum,
     /// Sum of their credits.
-    pub credits: Money,
+    pub credits: Sum,
     /// Debits less credits of assets and expenses, credits less debits of the others.
-    pub balance: Money,
+    pub balance: Sum,
 }
 
 /// One for each code and currency that has entries. Over all of a currency, debits equal credits.
@@ -38,10 +38,9 @@ pub async fn totals(store: &Store) -> Result<Vec<Total>, Error> {
         let code = Code::ALL.into_iter().find(|code| code.as_str() == name);
         let code = code.ok_or_else(|| damaged("account_code"))?;
         let currency: Currency = reader.currency()?;
-        let (debits, credits) = (reader.money(currency)?, reader.money(currency)?);
-        let balance = code.kind().balance(debits.count().into(), credits.count().into());
-        let balance = i64::try_from(balance).map_err(|_| damaged("amount"))?;
-        Ok(Total { code, debits, credits, balance: Money::from_count(balance, currency) })
+        let (debits, credits) = (reader.sum(currency)?, reader.sum(currency)?);
+        let balance = Sum::from_count(code.kind().balance(debits.count(), credits.count()), currency);
+        Ok(Total { code, debits, credits, balance })
     };
     rows.iter().map(read).collect()
 }

@@ -7,4 +7,5 @@ mod races;
 mod reading;
 mod reconciling;
 mod scheduled;
+mod wide;
 mod withdrawals;

@@ -53,6 +53,47 @@ async fn sums_of_numbers_and_of_money_are_exact() {
 }
 
 #[tokio::test]
+async fn sums_of_any_size_are_exact_and_equal_ones_are_equal_texts() {
+    let (most, half) = (i64::MAX, 1 << 32);
+    let sets: [(&[i64], &[i64]); 6] = [
+        (&[], &[]),
+        (&[0], &[-1, 1]),
+        (&[most, most, most], &[most, most, most - 5, 5]),
+        (&[i64::MIN, i64::MIN], &[i64::MIN, i64::MIN + 9, -9]),
+        (&[half], &[half - 1, 1]),
+        (&[-half - 1], &[-1, -half]),
+    ];
+    let sql = "insert into notes (name, money) values ($1, $2)";
+    let part = |side| format!("{{sum case when name like '{side}%' then money else 0 end}}");
+    let (left, right) = (part("l"), part("r"));
+    let read = format!("select {left}, {right}, case when {left} = {right} then 1 else 0 end from notes");
+    for (left, right) in sets {
+        let scene = scene().await;
+        for (side, amounts) in [("l", left), ("r", right)] {
+            for (n, amount) in amounts.iter().enumerate() {
+                let row = values![format!("{side}{n}"), Value::Money(*amount)];
+                scene.write(vec![Write::one("notes.insert", sql, row)]).await.unwrap();
+            }
+        }
+        let rows = scene.store.query(Query::new("notes.read", read.clone(), vec![])).await.unwrap();
+        let sum: i128 = left.iter().copied().map(i128::from).sum();
+        assert_eq!(
+            (rows[0].sum(0), rows[0].sum(1), rows[0].flag(2)),
+            (Ok(sum), Ok(sum), Ok(true)),
+            "{left:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_text_that_is_no_sum_is_not_taken_for_one() {
+    let scene = scene().await;
+    scene.write(vec![insert("12 x")]).await.unwrap();
+    let rows = scene.store.query(Query::new("notes.read", "select name from notes", vec![])).await.unwrap();
+    assert!(rows[0].sum(0).is_err());
+}
+
+#[tokio::test]
 async fn a_parameter_may_come_again_after_its_first_place() {
     let scene = scene().await;
     scene.write(vec![insert("a"), insert("b")]).await.unwrap();
