@@ -1,6 +1,6 @@
-//! The checks of section 11.5 (INV-SET-003) as functions of values: of what one command touched, before its
-//! commit, and of everything, hourly and in `onceseal check`. A violation is ours, never the client's:
-//! `SUP_SET_5002`, roll back, raise the alarm.
+//! The checks of section 11.5 (INV-SET-003) as functions of values: of everything, hourly and in `onceseal ledger
+//! verify`. A violation is ours, never the client's: `SUP_SET_5002`, raise the alarm. Not here: the same rules of what
+//! one command touched, before its commit, which stand in the statements of crate `supply`.
 
 use std::fmt;
 

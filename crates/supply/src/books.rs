@@ -7,10 +7,11 @@ use std::collections::BTreeMap;
 use kernel::Time;
 use kernel::money::{Currency, Money};
 use ledger::held::Posted;
-use ledger::{Account, Held, Journal};
+use ledger::{Account, Code, Held, Journal};
 use store::{Error, Query, Row, Write, values};
 
-use crate::action::{Context, Stop};
+use crate::action::{Context, Refusal, Stop};
+use crate::code::Invariant;
 use crate::rows::Reader;
 
 /// Columns of a balance row.
@@ -23,7 +24,33 @@ values (
   (select id from billing_journals where journal_type = $1 and source_type = $2 and source_id = $3),
   (select id from billing_accounts where owner_type = $4 and owner_id = $5 and account_code = $6 and currency_code = $7),
   $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)";
-const UPDATE_BALANCE: &str = "update billing_accounts set balance = $1, version = version + 1, updated_at = $2 where id = $3 and version = $4";
+/// A balance that is still as it was found, and beyond that as check 4 of section 11.5 has it.
+macro_rules! update {
+    ($check:literal) => {
+        concat!(
+            "update billing_accounts set balance = $1, version = version + 1, updated_at = $2 where id = $3 and version = $4",
+            $check
+        )
+    };
+}
+const UPDATE_BALANCE: &str = update!("");
+const UPDATE_AVAILABLE: &str = update!(
+    " and $5 = (select coalesce(sum(e.available_amount), 0) from supply_earnings e
+    where e.user_id = $6 and e.currency_code = $7 and e.available_amount > 0)"
+);
+const UPDATE_PENDING: &str = update!(
+    " and $5 = (select coalesce(sum(e.amount - e.reversed_amount), 0) from supply_earnings e
+    where e.user_id = $6 and e.currency_code = $7 and e.status = 'pending' and e.amount > 0)"
+);
+/// The same over no more than a thousand earnings; where there are more, the others are left to the hourly look.
+const UPDATE_AVAILABLE_OF_FEW: &str = update!(
+    " and $5 = (select case when count(*) < 1000 then coalesce(sum(x.part), 0) else $6 end
+    from (select e.available_amount as part from supply_earnings e
+      where e.user_id = $7 and e.currency_code = $8 and e.available_amount > 0
+      order by e.available_at, e.id limit 1000) x)"
+);
+/// The writes that check 4 stands in.
+const CHECKED: [&str; 2] = ["books.available", "books.pending"];
 const OPEN: &str = "insert into billing_accounts (tenant_id, owner_type, owner_id, account_code, currency_code, balance, created_at, updated_at)
 values ($1, $2, $3, $4, $5, $6, $7, $8) on conflict do nothing";
 
@@ -45,6 +72,19 @@ pub fn of_supplier(tenant_id: i64) -> Query {
 pub fn locked(condition: &str, values: Vec<store::Value>) -> Query {
     let sql = format!("select {COLUMNS} from billing_accounts where {condition} order by id {{for_update}}");
     Query::new("books.locked", sql, values)
+}
+
+/// What a raised check of a balance means: INV-SET-003, whoever was there.
+#[must_use]
+pub fn unbalanced(write: &str) -> Option<Refusal> {
+    CHECKED.contains(&write).then(|| Refusal::broken(Invariant::Set003))
+}
+
+/// How far a balance is compared with the earnings that it stands for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    All,
+    Few,
 }
 
 /// A new account with nothing on it; the platform's have no cached balance.
@@ -150,19 +190,46 @@ impl Books {
         Ok(writes)
     }
 
-    /// The cached balances that the journals moved, each once.
+    /// The cached balances that the journals moved, each once, after the rows of their earnings: a supplier's available
+    /// and pending balance is to be what the earnings come to (section 11.5, check 4), or the write raises and
+    /// [`unbalanced`] says what it means.
     #[must_use]
     pub fn balances(&self, at: Time) -> Vec<Write> {
+        self.moved(Reach::All, at)
+    }
+
+    /// As [`Books::balances`] for what happens with every call, where adding up all earnings each time would cost the
+    /// square of their number: only an available balance of few earnings is compared.
+    #[must_use]
+    pub fn balances_of_a_call(&self, at: Time) -> Vec<Write> {
+        self.moved(Reach::Few, at)
+    }
+
+    fn moved(&self, reach: Reach, at: Time) -> Vec<Write> {
         let moved = self.held.rows().filter_map(|(account, balance)| {
             let found = self.found.get(&(account, balance.currency()))?;
-            (found.balance != balance).then_some((*found, balance))
+            (found.balance != balance).then(|| found.update(account, balance, reach, at))
         });
-        moved
-            .map(|(found, balance)| {
-                let row = values![store::Value::Money(balance.count()), at, found.id, found.version];
-                Write::one("books.balance", UPDATE_BALANCE, row)
-            })
-            .collect()
+        moved.collect()
+    }
+}
+
+impl Found {
+    fn update(&self, account: Account, balance: Money, reach: Reach, at: Time) -> Write {
+        let count = store::Value::Money(balance.count());
+        let (name, sql, times) = match (account.code(), reach) {
+            (Code::SupplierAvailable, Reach::All) => ("books.available", UPDATE_AVAILABLE, 1),
+            (Code::SupplierAvailable, Reach::Few) => ("books.available", UPDATE_AVAILABLE_OF_FEW, 2),
+            (Code::SupplierPending, Reach::All) => ("books.pending", UPDATE_PENDING, 1),
+            _ => ("books.balance", UPDATE_BALANCE, 0),
+        };
+        let mut row = vec![count.clone()];
+        row.extend(values![at, self.id, self.version]);
+        if times > 0 {
+            row.extend(vec![count; times]);
+            row.extend(values![account.owner_id(), balance.currency().code()]);
+        }
+        Write::one(name, sql, row)
     }
 }
 

@@ -10,7 +10,7 @@ use store::{Error, Query, Raise, RaiseKind, Row, Value, values};
 use crate::action::{Action, Change, Context, Refusal, Stop, text};
 use crate::code::Invariant;
 use crate::exact::Details;
-use crate::{exit, standing};
+use crate::{books, exit, standing};
 
 /// Status words of `supply_idempotency_record`.
 const SUCCEEDED: &str = "succeeded";
@@ -171,10 +171,16 @@ impl<A: Action> Command for Commanded<A> {
             Ok(_) => self
                 .action
                 .outrun(raise.write, &state)
+                .or_else(|| books::unbalanced(raise.write))
                 .filter(|refusal| raise.kind != RaiseKind::Rule || refusal.rule.is_some()),
         };
         match refusal {
-            Some(refusal) => exit::guarded(&self.context.house, self.refused(refusal, LostRace::Yes, at)?),
+            Some(refusal) => {
+                // What does not add up is nobody's speed.
+                let broken = refusal.rule == Some(Invariant::Set003);
+                let lost_race = if broken { LostRace::No } else { LostRace::Yes };
+                exit::guarded(&self.context.house, self.refused(refusal, lost_race, at)?)
+            }
             None => Err(Error::Raised(raise.clone())),
         }
     }

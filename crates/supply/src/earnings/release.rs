@@ -170,7 +170,7 @@ impl Action for Release {
             });
         }
         writes.extend(journals);
-        writes.extend(books.balances(at));
+        writes.extend(books.balances_of_a_call(at));
         let data = Released {
             earning_id: earning.id,
             status: after.status.as_str(),
@@ -187,8 +187,9 @@ impl Action for Release {
     }
 
     fn outrun(&self, write: &'static str, state: &State) -> Option<Refusal> {
-        let earning = state.earning.as_ref().filter(|_| write == "earning.release")?;
-        Some(Refusal::of(Code::ComState).about(self.object(), earning.state()))
+        let earning = state.earning.as_ref()?;
+        let lost = || (write == "earning.release").then(|| Refusal::of(Code::ComState));
+        Some(books::unbalanced(write).or_else(lost)?.about(self.object(), earning.state()))
     }
 }
 

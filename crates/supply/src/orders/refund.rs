@@ -14,7 +14,7 @@ use store::{Error, Query, Row, Write, values};
 use super::close::give_rest_back;
 use super::found::{self, Found, Shift, damaged};
 use crate::action::{Action, Change, Context, Event, Refusal, Stop};
-use crate::books::Books;
+use crate::books::{self, Books};
 use crate::caller::Object;
 use crate::code::Code;
 use crate::earnings::{NewEarning, Origin, Side, insert, lots, reverse};
@@ -227,7 +227,8 @@ impl Action for Refund {
         Ok(Change { before, after, metadata, writes, events, ..Change::of(order.object(), &data)? })
     }
 
-    fn outrun(&self, _: &'static str, state: &State) -> Option<Refusal> {
-        state.found.as_ref().map(|found| found.order.conflict())
+    fn outrun(&self, write: &'static str, state: &State) -> Option<Refusal> {
+        let order = &state.found.as_ref()?.order;
+        Some(books::unbalanced(write).map_or_else(|| order.conflict(), |broken| order.refuse(broken)))
     }
 }

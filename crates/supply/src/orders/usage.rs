@@ -266,7 +266,7 @@ impl RecordUsage {
                 writes.extend(give_rest_back(context, &mut books, order, at)?);
             }
         }
-        writes.extend(books.balances(at));
+        writes.extend(books.balances_of_a_call(at));
         Ok(writes)
     }
 

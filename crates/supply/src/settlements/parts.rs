@@ -74,7 +74,8 @@ impl Parts {
     }
 }
 
-/// Checks 2 and 3 of section 11.5, as the last row of every posting of a settlement.
+/// Checks 2 and 3 of section 11.5, as the last row of every posting of a settlement; 4 stands in the balances' own
+/// rows ([`Books::balances`](crate::books::Books::balances)).
 pub(super) fn balanced(settlement_id: i64) -> Write {
     let row = values![settlement_id, settlement_id, settlement_id.to_string()];
     Write::one("settlement.balanced", BALANCED, row)
@@ -82,13 +83,15 @@ pub(super) fn balanced(settlement_id: i64) -> Write {
 
 /// What a raised check of a posting means: INV-SET-003, whoever was there.
 pub(super) fn unbalanced(write: &'static str, settlement: Option<&Settlement>) -> Option<Refusal> {
-    const POSTED: [&str; 6] = [
+    const POSTED: [&str; 8] = [
         "settlement.items",
         "settlement.last",
         "settlement.parts",
         "settlement.balanced",
         "books.journal",
         "books.balance",
+        "books.available",
+        "books.pending",
     ];
     if !POSTED.contains(&write) {
         return None;

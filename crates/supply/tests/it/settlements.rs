@@ -2,6 +2,7 @@
 
 mod commits;
 mod desk;
+mod guarded;
 mod payouts;
 mod races;
 mod reading;

@@ -62,6 +62,9 @@ fn a_refund_of_all_takes_fee_and_part_exactly_and_what_is_not_there_is_owed() {
             "books.entry",
             "books.journal",
             "books.entry",
+            "books.balance",
+            "books.pending",
+            "books.available",
             "books.balance"
         ]
     );

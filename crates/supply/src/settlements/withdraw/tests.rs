@@ -130,7 +130,7 @@ fn fifty_yuan_are_frozen_oldest_first_and_the_fraction_stays() {
             "books.journal",
             "books.entry",
             "books.entry",
-            "books.balance",
+            "books.available",
             "books.balance",
             "settlement.code",
             "settlement.balanced"
@@ -141,7 +141,7 @@ fn fifty_yuan_are_frozen_oldest_first_and_the_fraction_stays() {
     let balances: Vec<_> = change
         .writes
         .iter()
-        .filter(|write| write.name == "books.balance")
+        .filter(|write| ["books.available", "books.balance"].contains(&write.name))
         .map(|it| it.values[0].clone())
         .collect();
     assert_eq!(balances, [store::Value::Money(442_381_360), store::Value::Money(5_000_000_000)]);
