@@ -326,6 +326,21 @@ fn a_failed_call_is_recorded_and_costs_nothing() {
 }
 
 #[test]
+fn a_call_of_any_size_costs_nothing_where_it_failed_and_too_much_where_it_did_not() {
+    let most = 1_000_000_000_000;
+    for (input, output) in [(most, 0), (0, most), (most, most)] {
+        let mut found = found();
+        (found.order.price_input, found.order.price_output) = (price("1000000"), price("1000000"));
+        let state = usage_state(Some(found), "2");
+        let mut call = usage(input, output);
+        assert_eq!(code(used(&call, &state)), "SUP_ORD_4022", "{input} {output}");
+        call.call.ending = Ending::Failure;
+        let change = used(&call, &state).unwrap();
+        assert_eq!(data(&change)["total_cost_minor"], "0", "{input} {output}");
+    }
+}
+
+#[test]
 fn the_quota_that_a_call_uses_up_closes_the_order() {
     let change = used(&usage(100, 400), &usage_state(Some(found()), "2")).unwrap();
     assert_eq!(change.after, json!({ "status": "expired", "version": 2, "close_reason": "quota_used_up" }));

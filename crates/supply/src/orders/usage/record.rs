@@ -108,7 +108,7 @@ impl RecordUsage {
         Query::new("usage.find", FIND, values![self.order_id, &self.request_id, self.api_key_id])
     }
 
-    /// Its row. The cost of the output is what the input leaves of the whole.
+    /// Its row. The cost of the output is what the input leaves of the whole; a failed call has no price to be taken of.
     pub(super) fn insert(
         &self,
         context: &Context,
@@ -116,8 +116,13 @@ impl RecordUsage {
         split: Split,
         at: Time,
     ) -> Result<Write, Stop> {
-        let input = Tokens { input: self.tokens.input, output: 0 };
-        let input = order.prices().charge(input, order.currency)?.least(split.whole())?;
+        let input = match self.call.ending {
+            Ending::Failure => Money::zero(order.currency),
+            Ending::Success => {
+                let input = Tokens { input: self.tokens.input, output: 0 };
+                order.prices().charge(input, order.currency)?.least(split.whole())?
+            }
+        };
         let output = split.whole().minus(input)?;
         let amounts = [input, output, split.whole(), split.fee(), split.rest()];
         let Call { endpoint, upstream_request_id, error_message, .. } = &self.call;
