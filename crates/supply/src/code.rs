@@ -94,6 +94,17 @@ impl Code {
         self.as_str().rsplit('_').next().and_then(|digits| digits.get(..3)?.parse().ok()).unwrap_or(500)
     }
 
+    /// After how many seconds the same request is worth sending again, where nobody knows better; of 429 and 503.
+    #[must_use]
+    pub fn come_again(self) -> Option<i64> {
+        match (self, self.status()) {
+            // Somebody has to set it up.
+            (Self::SetOff, _) => Some(600),
+            (_, 429 | 503) => Some(2),
+            _ => None,
+        }
+    }
+
     /// Whether the key stays open: the same request may succeed later (section 7.4).
     #[must_use]
     pub fn is_passing(self) -> bool {

@@ -15,6 +15,8 @@ use crate::{books, exit, standing};
 /// Status words of `supply_idempotency_record`.
 const SUCCEEDED: &str = "succeeded";
 const FAILED: &str = "failed";
+/// The detail that `Retry-After` is made of.
+const AGAIN: &str = "retry_after_seconds";
 
 /// An action of a caller, on its way to the door.
 #[derive(Clone, Debug)]
@@ -67,6 +69,10 @@ impl<A: Action> Commanded<A> {
         let details = match lost_race {
             LostRace::Yes => details.with("lost_race", true),
             LostRace::No => details,
+        };
+        let details = match code.come_again().filter(|_| details.get(AGAIN).is_none()) {
+            Some(seconds) => details.with(AGAIN, seconds),
+            None => details,
         };
         let object = object.unwrap_or_else(|| self.action.object());
         let row = |name| {
@@ -197,5 +203,40 @@ impl<A: Action> Command for Commanded<A> {
         row.result_code = code.into();
         row.metadata = json!({ "record": repeat.record, "replayed_status": repeat.outcome.code });
         vec![row]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{NOW, context};
+    use crate::{Capacity, Code};
+    use serde_json::Value as Json;
+
+    #[test]
+    fn whatever_may_be_sent_again_says_when() {
+        let action = crate::accounts::Activate { account_id: 5 };
+        let command = Commanded { context: context(Capacity::User), action };
+        let mut later = 0;
+        for code in Code::ALL.iter().copied() {
+            let decision = command.refused(Refusal::of(code), LostRace::No, NOW).unwrap();
+            let body = match (&decision.ruling, code.is_passing()) {
+                (Ruling::Passing(outcome), true) | (Ruling::Formal(outcome), false) => &outcome.body,
+                other => panic!("{code:?}: {other:?}"),
+            };
+            let body: Json = serde_json::from_str(body).unwrap();
+            let seconds = body["error"]["details"][AGAIN].as_i64();
+            assert_eq!(
+                seconds.is_some_and(|seconds| seconds > 0),
+                matches!(code.status(), 429 | 503),
+                "{code:?}"
+            );
+            later += usize::from(seconds.is_some());
+        }
+        assert!(later >= 4);
+        let known = Refusal::of(Code::SetCooling).with(AGAIN, 77);
+        let decision = command.refused(known, LostRace::No, NOW).unwrap();
+        let Ruling::Passing(outcome) = &decision.ruling else { panic!("{decision:?}") };
+        assert!(outcome.body.ends_with(r#""details":{"retry_after_seconds":77}}}"#), "{}", outcome.body);
     }
 }

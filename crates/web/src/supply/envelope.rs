@@ -163,6 +163,7 @@ pub(crate) fn plain(request_id: &str, fixed: Fixed) -> Response {
 pub(crate) fn later(request_id: &str, fixed: Fixed, seconds: u64) -> Response {
     let mut details = Map::new();
     details.insert("retryable".into(), true.into());
+    details.insert("retry_after_seconds".into(), seconds.into());
     let mut answer = error(request_id, fixed, &details);
     answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
     answer
