@@ -35,6 +35,12 @@ impl Exact {
         let text = format!("{}.{:04}", parts / 10_000, parts % 10_000);
         Self(text.trim_end_matches('0').trim_end_matches('.').to_owned())
     }
+
+    /// A count of 10^-6 of a percentage, cut to two decimals.
+    #[must_use]
+    pub fn percentage(count: i64) -> Self {
+        Self::percent_cut(count.unsigned_abs() / 10_000, 10_000)
+    }
 }
 
 impl From<u64> for Exact {
@@ -239,6 +245,12 @@ mod tests {
             [percent(0, 0), percent(3, 3), percent(9_999_999, 10_000_000), percent(2, 3), percent(1, 800)],
             ["0", "100", "99.9999", "66.6666", "0.125"]
         );
+    }
+
+    #[test]
+    fn a_stored_percentage_has_two_decimals_and_is_a_hundred_only_whole() {
+        let of = |count| Exact::percentage(count).text().to_owned();
+        assert_eq!([of(0), of(100_000_000), of(99_999_999), of(66_666_666)], ["0", "100", "99.99", "66.66"]);
     }
 
     #[test]

@@ -39,3 +39,13 @@ pub async fn of(store: &Store, owned: Owned) -> Result<Option<i64>, Error> {
     let rows = store.query(Query::new("tenant.of", sql, values![id])).await?;
     rows.first().map(|row| Reader::new(row).int()).transpose()
 }
+
+/// The principal of a tenant's supplier, by which the audit names it; `None` where the tenant has none.
+///
+/// # Errors
+/// The store's.
+pub async fn principal_of(store: &Store, tenant_id: i64) -> Result<Option<i64>, Error> {
+    let sql = "select user_id from supply_suppliers where tenant_id = $1";
+    let rows = store.query(Query::new("tenant.principal", sql, values![tenant_id])).await?;
+    rows.first().map(|row| Reader::new(row).int()).transpose()
+}

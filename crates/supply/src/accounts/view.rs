@@ -39,10 +39,26 @@ pub struct View {
     pub min_quota_threshold: Option<Exact>,
     /// Whether the last verification passed.
     pub is_verified: bool,
+    /// When it passed.
+    pub verified_at: Option<Stamp>,
+    /// When the provider was asked last.
+    pub last_check_at: Option<Stamp>,
     /// Whether the provider's terms allow it.
     pub tos_compliant: bool,
     /// A platform freeze.
     pub is_frozen: bool,
+    /// Calls of its orders.
+    pub total_requests: i64,
+    /// Tokens of these calls.
+    pub total_tokens: i64,
+    /// What they were charged, in major units.
+    pub total_cost: Exact,
+    /// The same in minor units.
+    pub total_cost_minor: String,
+    /// ISO 4217.
+    pub currency_code: &'static str,
+    /// How many of a hundred went well, cut to two decimals; 0 before the first.
+    pub success_rate: Exact,
     /// Raised by every change.
     pub version: i64,
     /// When it was mounted.
@@ -53,7 +69,11 @@ pub struct View {
 
 impl View {
     fn read(row: &Row) -> Result<Self, Error> {
-        let account = Account::read(row)?;
+        let mut reader = Reader::new(row);
+        let account = Account::next(&mut reader)?;
+        let (verified_at, last_check_at) = (reader.time_or_null()?, reader.time_or_null()?);
+        let (total_requests, total_tokens) = (reader.int()?, reader.int()?);
+        let (cost, success_rate) = (reader.money(account.currency)?, Exact::percentage(reader.int()?));
         Ok(Self {
             account_id: account.id,
             provider: account.platform,
@@ -69,8 +89,16 @@ impl View {
             frozen_quota: account.frozen.into(),
             min_quota_threshold: account.min_quota_threshold.map(Into::into),
             is_verified: account.is_verified,
+            verified_at: verified_at.map(Stamp),
+            last_check_at: last_check_at.map(Stamp),
             tos_compliant: account.tos_compliant,
             is_frozen: account.is_frozen,
+            total_requests,
+            total_tokens,
+            total_cost: cost.into(),
+            total_cost_minor: cost.minor(),
+            currency_code: account.currency.code(),
+            success_rate,
             version: account.version,
             created_at: Stamp(account.created_at),
             updated_at: Stamp(account.updated_at),
@@ -78,10 +106,17 @@ impl View {
     }
 }
 
+/// What [`View::read`] expects.
+fn columns() -> String {
+    let own =
+        "a.verified_at, a.last_check_at, a.total_requests, a.total_tokens, a.total_cost, a.success_rate";
+    format!("{}, {own}", Account::COLUMNS)
+}
+
 fn query(tenant_id: i64, account_id: i64) -> Query {
     let sql = format!(
         "select {} from supply_accounts a where a.id = $1 and a.tenant_id = $2 and a.deleted_at is null",
-        Account::COLUMNS
+        columns()
     );
     Query::new("account.view", sql, values![account_id, tenant_id])
 }
@@ -163,7 +198,7 @@ impl List {
         let (limit, offset) = (by.len() + 1, by.len() + 2);
         let items = format!(
             "select {} from supply_accounts a where {condition} order by a.id desc limit ${limit} offset ${offset}",
-            Account::COLUMNS
+            columns()
         );
         let skipped = i64::from(self.page.saturating_sub(1)) * i64::from(self.page_size);
         let page = [by.clone(), values![i64::from(self.page_size), skipped]].concat();

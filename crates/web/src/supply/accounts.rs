@@ -9,8 +9,10 @@ use custody::{AccountType, Provider};
 use kernel::money::{Quota, QuotaUnit};
 use onceseal_http::{Call, Fields};
 use secrecy::SecretString;
-use supply::Code;
+use serde_json::json;
 use supply::accounts::{Activate, Create, Delete, Kind, Rotate, Suspend, Verify, view};
+use supply::rows::Account;
+use supply::{Code, Object};
 
 use super::act::{self, own};
 use super::enter::{Gate, Who};
@@ -216,11 +218,17 @@ async fn audit_logs(
     }
     let of = supply::audit::Of {
         tenant_id: who.principal.tenant_id,
-        object_type: "supply_account",
+        object_type: Account::KIND,
         object_id: account_id.to_string(),
     };
-    match supply::audit::list(store, &of, page).await {
-        Ok((events, total)) => envelope::page(who.request_id(), &events, pagination(page, total)),
-        Err(error) => unavailable(&who, &error),
+    let (events, total) = match supply::audit::list(store, &of, page).await {
+        Ok(found) => found,
+        Err(error) => return unavailable(&who, &error),
+    };
+    let viewed = json!({ "page": page.0, "page_size": page.1, "items": events.len(), "total": total });
+    let object = Object::row(Account::KIND, account_id);
+    match act::viewed(&supply, &who, ("supply.account.audit.view", object), viewed).await {
+        Ok(()) => envelope::page(who.request_id(), &events, pagination(page, total)),
+        Err(later) => *later,
     }
 }

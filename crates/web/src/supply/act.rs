@@ -148,6 +148,22 @@ async fn recorded(
     on_record(supply, who.request_id(), row).await
 }
 
+/// One audit row about what was read of an object, where the specification has it on record; without it nothing is
+/// shown.
+///
+/// # Errors
+/// 503 in place of the answer.
+pub(super) async fn viewed(
+    supply: &Supply,
+    who: &Who,
+    (event, object): (&'static str, Object),
+    metadata: Json,
+) -> Result<(), Box<Response>> {
+    let mut row = who.own().audit(event, &object);
+    row.metadata = metadata;
+    on_record(supply, who.request_id(), row).await
+}
+
 /// One audit row, in a transaction of its own.
 ///
 /// # Errors

@@ -9,15 +9,16 @@ use axum::response::Response;
 use axum::routing::get;
 use serde::Serialize;
 use serde_json::{Map, json};
-use supply::Code;
-use supply::rows::{EarningStatus, SettlementStatus};
+use supply::rows::{EarningStatus, SettlementStatus, Supplier};
 use supply::settlements::billing::Billing;
 use supply::settlements::period::{NotAPeriod, Period};
 use supply::settlements::records::Records;
 use supply::settlements::view;
+use supply::{Code, Object, tenants};
 
 use super::accounts::unavailable;
-use super::enter::{Gate, Who};
+use super::act;
+use super::enter::{Gate, Who, of_caller};
 use super::read::{Params, id, missing, pagination};
 use super::{Shared, envelope};
 
@@ -100,9 +101,20 @@ async fn records(State(supply): State<Shared>, query: RawQuery, who: Who) -> Res
     }
     let records =
         Records { tenant_id: who.principal.tenant_id, period, status, page: page.0, page_size: page.1 };
-    match records.page(supply.door.store()).await {
-        Ok(found) => envelope::page(who.request_id(), &found.items, pagination(page, found.total)),
-        Err(error) => unavailable(&who, &error),
+    let store = supply.door.store();
+    let found = match records.page(store).await {
+        Ok(found) => found,
+        Err(error) => return unavailable(&who, &error),
+    };
+    let object = match tenants::principal_of(store, who.principal.tenant_id).await {
+        Ok(principal) => principal.map_or_else(|| of_caller(&who), |id| Object::row(Supplier::KIND, id)),
+        Err(error) => return unavailable(&who, &error),
+    };
+    let viewed =
+        json!({ "page": page.0, "page_size": page.1, "items": found.items.len(), "total": found.total });
+    match act::viewed(&supply, &who, ("supply.earnings.records.view", object), viewed).await {
+        Ok(()) => envelope::page(who.request_id(), &found.items, pagination(page, found.total)),
+        Err(later) => *later,
     }
 }
 

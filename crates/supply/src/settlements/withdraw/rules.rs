@@ -48,7 +48,8 @@ pub(super) fn all<'a>(
         state.books.balance(Account::available(ids::Supplier(supplier.user_id)), supplier.currency)?;
     let withdrawable = available.floor_to_minor();
     if total.exceeds(withdrawable)? {
-        let refusal = Refusal::broken(Invariant::Set002).with("available_amount", withdrawable);
+        let refusal =
+            Refusal::broken(Invariant::Set002).with("available_amount", withdrawable).with("asked", total);
         return Err(seen(refusal.with("currency_code", total.currency().code())).into());
     }
     let code = right(context, state.code.as_ref(), given, at).map_err(seen)?;

@@ -159,7 +159,8 @@ fn all_whole_fen_of_the_balance_may_go_and_not_one_more() {
     assert!(decided(&asked("54.42"), &good()).is_ok());
     let refused = refusal(decided(&asked("54.43"), &good()));
     assert_eq!((refused.code.as_str(), refused.rule), ("SUP_SET_4001", Some(Invariant::Set002)));
-    assert_eq!(refused.details.plain(), json!({ "available_amount": "54.42", "currency_code": "CNY" }));
+    let seen = json!({ "available_amount": "54.42", "asked": "54.43", "currency_code": "CNY" });
+    assert_eq!(refused.details.plain(), seen);
     assert_eq!(refused.object.unwrap().id, "supplier:70");
 }
 

@@ -251,6 +251,12 @@ async fn inv_set_002_no_more_is_withdrawn_than_there_is() {
     violated(&desk, &got, &before, &left).await;
     let details = &got.json()["error"]["details"];
     assert_eq!(details["available_amount"].to_string().trim_matches('"').trim_end_matches(".00"), "100");
+    assert_eq!(details["asked"].to_string().trim_matches('"'), "100.01");
+    let metadata = "select cast(metadata as text) from audit_events where event_name = 'invariant_violation'";
+    let metadata = desk.api.texts(metadata).await.remove(0);
+    for number in ["asked", "available_amount"] {
+        assert!(metadata.contains(number), "{metadata}");
+    }
     // The code was not used up.
     assert_eq!(desk.ask(WITHDRAW, &body.replace("100.01", "100")).await.status, 201);
     desk.sound().await;

@@ -9,6 +9,7 @@ mod invariants;
 mod life;
 mod openapi;
 mod operations;
+mod passing;
 mod payouts;
 mod query_keys;
 mod races;
