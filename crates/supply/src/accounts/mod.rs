@@ -10,6 +10,7 @@ mod review;
 mod rotate;
 mod state;
 mod suspend;
+mod threshold;
 mod verify;
 pub mod view;
 
@@ -21,6 +22,7 @@ pub use disable::{Credential, Disable};
 pub use review::{Review, Verdict};
 pub use rotate::Rotate;
 pub use suspend::Suspend;
+pub(crate) use threshold::fallen;
 pub use verify::Verify;
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use store::{Error, Query, Row, Value, Write, values};
 
 use super::disable::REASON;
 use super::state::{self, Move};
+use super::threshold::fallen;
 use crate::action::{Action, Change, Context, Refusal, Stop};
 use crate::caller::Object;
 use crate::platform::fields;
@@ -45,10 +46,10 @@ impl Review {
     /// Total and available quota of an account that is accepted.
     fn quotas(account: &Account, quota: Option<i64>) -> Result<(Quota, Quota), Refusal> {
         let Some(count) = quota else { return Ok((account.total, account.available)) };
-        let refused = |rule| fields::refused("available_quota", rule);
-        let available = Quota::from_count(count, account.unit).map_err(|_| refused("whole_units"))?;
+        let misfit = |rule| fields::refused("available_quota", rule);
+        let available = Quota::from_count(count, account.unit).map_err(|_| misfit("whole_units"))?;
         let total = account.total.minus(account.available).and_then(|rest| rest.plus(available));
-        Ok((total.map_err(|_| refused("too_large"))?, available))
+        Ok((total.map_err(|_| misfit("too_large"))?, available))
     }
 }
 
@@ -94,6 +95,7 @@ impl Action for Review {
         change.writes.push(match self.verdict {
             Verdict::Accept { quota } => {
                 let (total, available) = Self::quotas(account, quota).map_err(seen)?;
+                change.events.extend(fallen(account, available));
                 let figures = [total, available].map(|quota| Value::Money(quota.count()));
                 let row = [values![at, &self.reason], figures.into(), owned].concat();
                 Write::one("account.accepted", ACCEPTED, row)

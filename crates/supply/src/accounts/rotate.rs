@@ -14,6 +14,7 @@ use super::activate::unmet;
 use super::checked::{Checked, Kind, unreachable};
 use super::create::{Ready, fingerprints, seal};
 use super::state;
+use super::threshold::fallen;
 use crate::action::{Action, Change, Context, Event, Refusal, Stop};
 use crate::caller::Object;
 use crate::code::Code;
@@ -217,8 +218,9 @@ impl Action for Rotate {
             updated_at: Stamp(at),
         };
         let metadata = json!({ "verify_status": checked.status, "risk_score": checked.risk_score });
+        let events = [event].into_iter().chain(fallen(account, renewed.available)).collect();
         let writes = vec![row(context, ready, &renewed, at)];
-        Ok(Change { before, after, metadata, writes, events: vec![event], ..Change::of(object, &data)? })
+        Ok(Change { before, after, metadata, writes, events, ..Change::of(object, &data)? })
     }
 
     fn live(&self) -> Option<Live> {

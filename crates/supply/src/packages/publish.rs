@@ -10,6 +10,7 @@ use store::{Error, Query, Row, Value, Write, values};
 
 use super::floor::{self, Floor};
 use super::found;
+use crate::accounts::fallen;
 use crate::action::{Action, Change, Context, Refusal, Stop};
 use crate::caller::Object;
 use crate::code::{Code, Invariant};
@@ -25,6 +26,11 @@ const PUBLISH: &str = "update supply_packages
 set status = 'active', start_at = $1, end_at = $2, version = version + 1,
   request_id = $3, idempotency_key = $4, audit_trace_id = $5, updated_ip = $6, updated_at = $7
 where id = $8 and tenant_id = $9 and status in ('draft', 'paused') and not platform_frozen and version = $10";
+
+/// Where the account has a threshold, one after the other: what each leaves is compared with it.
+const THRESHOLD: &str = "select a.id from supply_accounts a
+where a.id = (select p.supply_account_id from supply_packages p where p.id = $1 and p.tenant_id = $2)
+  and a.min_quota_threshold is not null {for_update}";
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -95,13 +101,14 @@ impl Action for Publish {
     fn load(&self, context: &Context, (): &()) -> Vec<Query> {
         let by = values![self.package_id, context.caller.tenant_id];
         vec![
+            Query::new("package.threshold", THRESHOLD, by.clone()),
             found::with_account(context, self.package_id),
             Query::new("package.floors", floor::OF_PACKAGE, by),
         ]
     }
 
     fn read(&self, _: &Context, rows: &[Vec<Row>]) -> Result<State, Error> {
-        let [package, floors] = rows else { return Err(found::damaged()) };
+        let [_, package, floors] = rows else { return Err(found::damaged()) };
         Ok(State {
             found: found::read_with_account(package)?,
             floors: floors.iter().map(Floor::read).collect::<Result<_, _>>()?,
@@ -116,18 +123,22 @@ impl Action for Publish {
         let start = package.start_at.unwrap_or(at);
         let days = u32::try_from(package.valid_days).unwrap_or_default();
         let end = package.end_at.unwrap_or_else(|| at.plus(DAY * days));
-        let mut writes = Vec::new();
+        let (mut writes, mut alert) = (Vec::new(), None);
         if package.status == PackageStatus::Draft {
             let quota = Value::Money(package.total.count());
             let mut row = vec![quota.clone(), quota.clone()];
             row.extend(context.stamp(at));
             row.extend([account.id.into(), package.tenant_id.into(), quota]);
             writes.push(Write::one("package.quota", COMMIT_QUOTA, row));
+            alert = account.available.minus(package.total).ok().and_then(|left| fallen(account, left));
         }
         let row = [values![start, end], found::bound(context, package, at)].concat();
         writes.push(Write::one("package.publish", PUBLISH, row));
         let dated = Package { start_at: Some(start), end_at: Some(end), ..package.clone() };
-        found::moved(&dated, PackageStatus::Active, "supply.package.publish.succeeded", writes, at)
+        let name = "supply.package.publish.succeeded";
+        let mut change = found::moved(&dated, PackageStatus::Active, name, writes, at)?;
+        change.events.extend(alert);
+        Ok(change)
     }
 
     fn outrun(&self, write: &'static str, state: &State) -> Option<Refusal> {

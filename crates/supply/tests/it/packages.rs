@@ -98,3 +98,46 @@ async fn a_package_of_another_tenant_is_missing() {
     assert_eq!((told.code, told.error()), (404, "SUP_PKG_4041"));
     assert_eq!(package(&market, 17).await, ("draft".into(), 0));
 }
+
+#[tokio::test]
+async fn the_quota_that_falls_below_the_threshold_is_told_once_until_it_was_above() {
+    let market = market().await;
+    market.account(5, "active").await;
+    market.floor("openai", "gpt-x", 8, 32).await;
+    for id in [17, 18, 19] {
+        market.package(id, 5, "draft").await;
+    }
+    // Of 10,000,000 tokens each package takes 5,000,000.
+    let sql = "update supply_accounts set min_quota_threshold = $1 where id = 5";
+    let threshold = store::Value::Money(5_000_001_000_000);
+    market.force(vec![store::Write::one("threshold", sql, vec![threshold])]).await;
+    let alerts = "supply.alert.raise.succeeded";
+    assert_eq!(market.run("key-0000000000001", Publish { package_id: 17 }).await.code, 200);
+    assert_eq!(market.announced(alerts).await, 1);
+    assert_eq!(market.run("key-0000000000002", Publish { package_id: 18 }).await.code, 200);
+    assert_eq!(market.announced(alerts).await, 1, "it was below");
+    for (key, id) in [("key-0000000000003", 17), ("key-0000000000004", 18)] {
+        assert_eq!(market.run(key, supply::packages::Unlist { package_id: id }).await.code, 200);
+    }
+    assert_eq!(market.run("key-0000000000005", Publish { package_id: 19 }).await.code, 200);
+    assert_eq!(market.announced(alerts).await, 2, "it was above");
+}
+
+#[tokio::test]
+async fn of_two_that_publish_at_once_one_falls_below_the_threshold() {
+    let market = market().await;
+    market.account(5, "active").await;
+    market.floor("openai", "gpt-x", 8, 32).await;
+    for id in [17, 18] {
+        market.package(id, 5, "draft").await;
+    }
+    let sql = "update supply_accounts set min_quota_threshold = $1 where id = 5";
+    let threshold = store::Value::Money(4_000_000_000_000);
+    market.force(vec![store::Write::one("threshold", sql, vec![threshold])]).await;
+    let wait = Duration::from_secs(10);
+    let one = market.submission(market.operator("key-0000000000001"), Publish { package_id: 17 }, wait);
+    let two = market.submission(market.operator("key-0000000000002"), Publish { package_id: 18 }, wait);
+    let (one, two) = tokio::join!(market.door.submit(one), market.other.submit(two));
+    assert_eq!((told(one).code, told(two).code), (200, 200));
+    assert_eq!(market.announced("supply.alert.raise.succeeded").await, 1);
+}
