@@ -74,7 +74,7 @@ impl Refund {
             return Err(order.refuse(Refusal::of(Code::ComCurrency)).into());
         }
         if charge.sign().is_lt() || charge.exceeds(charged)? {
-            let refusal = fields::refused("amount", "within_charges").with("charged", charged);
+            let refusal = fields::refused("charge_amount", "within_charges").with("charged", charged);
             return Err(order.refuse(refusal).into());
         }
         let fee = Split::of_charge(charge, context.house.policy.platform_fee_rate)?.fee();

@@ -136,7 +136,7 @@ impl Action for CreateBuyer {
         match write {
             "people.tenant" => Some(taken()),
             // A key that is known already: one like it is never made again, so it was sent twice.
-            "buyer.key" => Some(Refusal::of(Code::ComState).with("field", "key").with("rule", "taken")),
+            "buyer.key" => Some(Refusal::of(Code::ComState).with("rule", "key_taken")),
             _ => None,
         }
     }

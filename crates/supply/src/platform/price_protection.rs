@@ -37,19 +37,27 @@ pub enum Basis {
 }
 
 impl Basis {
-    /// Reads one of two texts; `name` is the direction's, for the error.
+    /// Reads one of two texts, of the fields `official_` and `floor_` with the direction's `name`.
     ///
     /// # Errors
     /// `SUP_COM_4001` when none or both are given, or the text is no price.
     pub fn parse(name: &str, official: Option<&str>, floor: Option<&str>) -> Result<Self, Refusal> {
-        let price = |text, of: fn(Price) -> Self| {
-            Price::parse(text).map(of).map_err(|malformed| field(name, malformed.rule()))
+        let price = |text, kind: &str, of: fn(Price) -> Self| {
+            Price::parse(text).map(of).map_err(|malformed| field(format!("{kind}_{name}"), malformed.rule()))
         };
         match (official, floor) {
-            (Some(text), None) => price(text, Self::Official),
-            (None, Some(text)) => price(text, Self::Floor),
-            (None, None) => Err(field(name, "required")),
-            (Some(_), Some(_)) => Err(field(name, "one_of_two")),
+            (Some(text), None) => price(text, "official", Self::Official),
+            (None, Some(text)) => price(text, "floor", Self::Floor),
+            (None, None) => Err(field(format!("floor_{name}"), "required")),
+            (Some(_), Some(_)) => Err(field(format!("floor_{name}"), "one_of_two")),
+        }
+    }
+
+    /// The first word of its field.
+    const fn kind(self) -> &'static str {
+        match self {
+            Self::Official(_) => "official",
+            Self::Floor(_) => "floor",
         }
     }
 
@@ -111,11 +119,11 @@ impl ProtectPrice {
 
     /// The floors by direction.
     fn floors(&self, ratio: Rate) -> Result<[(&'static str, Price); 2], Refusal> {
-        let floors = [("input", self.input.floor(ratio)), ("output", self.output.floor(ratio))];
-        match floors.iter().find(|(_, floor)| floor.count() == 0) {
-            Some((direction, _)) => Err(field(*direction, "positive")),
-            None => Ok(floors),
-        }
+        let floor = |direction, basis: Basis| match basis.floor(ratio) {
+            floor if floor.count() == 0 => Err(field(format!("{}_{direction}", basis.kind()), "positive")),
+            floor => Ok((direction, floor)),
+        };
+        Ok([floor("input", self.input)?, floor("output", self.output)?])
     }
 }
 
@@ -218,6 +226,10 @@ mod tests {
     fn refused(capacity: Capacity, protect: &ProtectPrice) -> (&'static str, Option<String>) {
         let Err(Stop::Refused(refusal)) = decided(capacity, protect) else { panic!("not refused") };
         let rule = refusal.details.plain()["fields"][0]["rule"].as_str().map(ToOwned::to_owned);
+        if rule.as_deref() == Some("positive") {
+            let named = refusal.details.plain()["fields"][0]["field"].clone();
+            assert!(named == "official_input" || named == "floor_output", "{named}");
+        }
         (refusal.code.as_str(), rule)
     }
 
@@ -256,7 +268,9 @@ mod tests {
         for (official, floor) in
             [(None, None), (Some("10"), Some("8")), (Some("-1"), None), (None, Some("1e1"))]
         {
-            assert_eq!(Basis::parse("input", official, floor).unwrap_err().code, Code::ComField);
+            let refusal = Basis::parse("input", official, floor).unwrap_err();
+            let name = if official.is_some() && floor.is_none() { "official_input" } else { "floor_input" };
+            assert_eq!(refusal.details.plain()["fields"][0]["field"], name);
         }
     }
 }

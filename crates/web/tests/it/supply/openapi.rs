@@ -3,6 +3,7 @@
 mod checker;
 mod examples;
 mod exchanges;
+mod names;
 
 use std::collections::BTreeSet;
 
