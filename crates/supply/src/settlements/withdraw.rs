@@ -160,9 +160,9 @@ impl Action for Withdraw {
     }
 
     fn load(&self, context: &Context, _: &Prepared) -> Vec<Query> {
-        // No more earnings than it takes.
-        let currency = context.house.policy.currency;
-        State::load(context, self.total(currency).unwrap_or_else(|_| Money::zero(currency)))
+        // No more earnings than it takes; none for what its fields alone refuse.
+        let none = |_| Money::zero(context.house.policy.currency);
+        State::load(context, self.fields(&context.house).map_or_else(none, |(total, _)| total))
     }
 
     fn read(&self, _: &Context, rows: &[Vec<Row>]) -> Result<State, Error> {

@@ -7,7 +7,7 @@ use kernel::money::Currency;
 use ledger::draw::Lot;
 use ledger::{Account, ids};
 use secrecy::ExposeSecret;
-use store::Write;
+use store::{Value, Write, values};
 
 use super::state::{Portion, SmsCode, Standing};
 use super::*;
@@ -137,20 +137,20 @@ fn fifty_yuan_are_frozen_oldest_first_and_the_fraction_stays() {
         ]
     );
     let last = &named(&change, "settlement.last").values;
-    assert_eq!((&last[1], &last[3]), (&13_i64.into(), &store::Value::Money(999_500_000)));
+    assert_eq!((&last[1], &last[3]), (&13_i64.into(), &Value::Money(999_500_000)));
     let balances: Vec<_> = change
         .writes
         .iter()
         .filter(|write| ["books.available", "books.balance"].contains(&write.name))
         .map(|it| it.values[0].clone())
         .collect();
-    assert_eq!(balances, [store::Value::Money(442_381_360), store::Value::Money(5_000_000_000)]);
+    assert_eq!(balances, [Value::Money(442_381_360), Value::Money(5_000_000_000)]);
 }
 
 #[test]
 fn a_settlement_tells_its_days_and_counts_each_order_once() {
     let row = named(&decided(&asked("50"), &good()).unwrap(), "settlement.insert").values.clone();
-    let day = store::Value::from("2026-03-19");
+    let day = Value::from("2026-03-19");
     assert_eq!(row[14..18], [day.clone(), day, 1_i64.into(), 2_i64.into()]);
 }
 
@@ -204,6 +204,21 @@ fn the_fields_are_asked_first_and_in_their_order() {
         (wrong("10", "wechat", "13800000000"), Code::SetBlocked),
     ] {
         assert_eq!(refusal(decided(&asked, &all_wrong())).code, code, "{asked:?}");
+    }
+}
+
+#[test]
+fn what_the_fields_refuse_loads_no_earnings() {
+    let loaded = |withdraw: Withdraw| {
+        let mut queries = withdraw.load(&context(Capacity::User), &prepared());
+        queries.pop().unwrap().values
+    };
+    let wanted = |minor| values![TENANT, Value::Money(cny(minor).count())];
+    assert_eq!(loaded(asked("50")), wanted("5000"));
+    for wrong in
+        [asked("50000.01"), asked("1"), asked("x"), Withdraw { method: "cash".into(), ..asked("50") }]
+    {
+        assert_eq!(loaded(wrong), wanted("0"));
     }
 }
 
