@@ -98,6 +98,12 @@ pub trait Action: Send + Sync + 'static {
         at: Time,
     ) -> Result<Change, Stop>;
 
+    /// Whether every node tries it when its time has come. Who comes second finds it done: for the system that is no
+    /// refusal, and nothing is put on record.
+    fn comes_due(&self) -> bool {
+        false
+    }
+
     /// What becomes of a credential once it is done, for whoever watches what leaves.
     fn live(&self) -> Option<Live> {
         None

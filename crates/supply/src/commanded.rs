@@ -8,7 +8,8 @@ use serde_json::json;
 use store::{Error, Query, Raise, RaiseKind, Row, Value, values};
 
 use crate::action::{Action, Change, Context, Refusal, Stop, text};
-use crate::code::Invariant;
+use crate::caller::Capacity;
+use crate::code::{Code, Invariant};
 use crate::exact::Details;
 use crate::{books, exit, standing};
 
@@ -95,9 +96,17 @@ impl<A: Action> Commanded<A> {
         };
         let outcome = Outcome { code: code.status(), body };
         let ruling = if code.is_passing() { Ruling::Passing(outcome) } else { Ruling::Formal(outcome) };
-        let audit: Vec<AuditRow> = violation.into_iter().chain([row(self.action.event())]).collect();
+        let refused = (!self.is_done_elsewhere(code)).then(|| row(self.action.event()));
+        let audit: Vec<AuditRow> = violation.into_iter().chain(refused).collect();
         let outbox = alert.into_iter().map(|event| event.row(&self.context, at)).collect();
         Ok(Decision { status: FAILED, facts: self.facts(), ruling, writes, audit, outbox })
+    }
+
+    /// Whether another node was faster with what came due.
+    fn is_done_elsewhere(&self, code: Code) -> bool {
+        let states = [Code::ComState, Code::OrdState, Code::PkgState, Code::SetState];
+        let is_system = self.context.caller.capacity == Capacity::System;
+        is_system && self.action.comes_due() && states.contains(&code)
     }
 
     fn stopped(&self, stop: Stop, at: Time) -> Result<Decision, Error> {

@@ -22,6 +22,9 @@ use supply::{Action, Caller, Commanded, Context, House};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+/// Outcomes of a command.
+const DONE: &str = "done";
+const PASSED: &str = "passed";
 /// Objects of one list in one round.
 const BATCH: i64 = 100;
 /// What was refused is left alone for so long: the list named it by a state that the command sees otherwise.
@@ -42,7 +45,15 @@ impl Scheduler {
     pub fn start(door: Door, house: Arc<House>, every: Duration) -> Self {
         looked_through(Time::from_micros(0));
         let (stopping, stop) = watch::channel(());
-        let round = Round { door, house, refused: HashMap::new(), ledger_at: None, rewrap_at: None, stop };
+        let round = Round {
+            door,
+            house,
+            refused: HashMap::new(),
+            ledger_at: None,
+            rewrap_at: None,
+            more: false,
+            stop,
+        };
         Self { stopping, task: tokio::spawn(run(round, every)) }
     }
 
@@ -62,13 +73,16 @@ struct Round {
     refused: HashMap<String, Time>,
     ledger_at: Option<Time>,
     rewrap_at: Option<Time>,
+    /// Whether a list of this round is not at its end.
+    more: bool,
     stop: watch::Receiver<()>,
 }
 
 async fn run(mut round: Round, every: Duration) {
+    let mut more = false;
     loop {
         let mut stop = round.stop.clone();
-        let wait = jittered(&round.house, every);
+        let wait = if more { Duration::ZERO } else { jittered(&round.house, every) };
         tokio::select! {
             _ = stop.changed() => return,
             () = tokio::time::sleep(wait) => {}
@@ -76,7 +90,11 @@ async fn run(mut round: Round, every: Duration) {
         if round.door.store().is_closed() {
             return;
         }
-        if let Err(cause) = round.all().await {
+        round.more = false;
+        let ended = round.all().await;
+        // At once again where there is more than a round of it: what waits is not to wait for the pause.
+        more = ended.is_ok() && round.more;
+        if let Err(cause) = ended {
             // A fenced or unreachable store: the next round finds the same objects.
             tracing::warn!(%cause, "scheduler_round_broke_off");
         }
@@ -175,20 +193,50 @@ impl Round {
         now: Time,
         action: impl Fn(Due) -> A,
     ) -> Result<(), Error> {
-        for row in self.door.store().query(list).await? {
-            let due = Due::read(&row)?;
-            self.submit((fact, due.caller(fact)), now, action(due)).await;
-        }
+        let rows = self.door.store().query(list).await?;
+        let due = rows.iter().map(Due::read).collect::<Result<Vec<_>, _>>()?;
+        let due = due.into_iter().map(|due| (due.caller(fact), action(due))).collect();
+        self.all_of(fact, now, due).await;
         Ok(())
     }
 
+    /// Carries out what a list named, from somewhere in it on: nodes that all began with the oldest would be in each
+    /// other's way. Whoever meets another's work looks at the list anew.
+    async fn all_of<A: Action>(&mut self, fact: &'static str, now: Time, mut due: Vec<(Caller, A)>) {
+        let full = i64::try_from(due.len()).is_ok_and(|length| length >= self.limit());
+        let mut byte = [0; 1];
+        self.house.random.fill(&mut byte);
+        let first = due.len() * usize::from(byte[0]) / 256;
+        due.rotate_left(first);
+        let mut done = 0;
+        for (caller, action) in due {
+            match self.submit((fact, caller), now, action).await {
+                Some(DONE) => done += 1,
+                Some(PASSED) => {
+                    self.more = true;
+                    return;
+                }
+                _ => {}
+            }
+        }
+        self.more |= full && done > 0;
+    }
+
     async fn packages(&mut self, turn: Turn, now: Time) -> Result<(), Error> {
-        for due in packages::Due::list(self.door.store(), turn, now, self.limit()).await? {
-            let (caller, package_id) = (due.caller(), due.package_id);
-            match turn {
-                Turn::Expire => self.submit(("expire", caller), now, Expire { package_id }).await,
-                Turn::SellOut => self.submit(("sold_out", caller), now, SellOut { package_id }).await,
-                Turn::Restock => self.submit(("restock", caller), now, Restock { package_id }).await,
+        let due = packages::Due::list(self.door.store(), turn, now, self.limit()).await?;
+        let due = due.into_iter().map(|due| (due.caller(), due.package_id));
+        match turn {
+            Turn::Expire => {
+                let due = due.map(|(caller, package_id)| (caller, Expire { package_id })).collect();
+                self.all_of("expire", now, due).await;
+            }
+            Turn::SellOut => {
+                let due = due.map(|(caller, package_id)| (caller, SellOut { package_id })).collect();
+                self.all_of("sold_out", now, due).await;
+            }
+            Turn::Restock => {
+                let due = due.map(|(caller, package_id)| (caller, Restock { package_id })).collect();
+                self.all_of("restock", now, due).await;
             }
         }
         Ok(())
@@ -223,10 +271,16 @@ impl Round {
         self.stop.has_changed().is_err()
     }
 
-    async fn submit<A: Action>(&mut self, (fact, caller): (&'static str, Caller), now: Time, action: A) {
+    /// What came of it; `None` where it is left alone.
+    async fn submit<A: Action>(
+        &mut self,
+        (fact, caller): (&'static str, Caller),
+        now: Time,
+        action: A,
+    ) -> Option<&'static str> {
         let name = caller.request_id.clone();
         if self.stopping() || self.refused.contains_key(&name) {
-            return;
+            return None;
         }
         let context = Context { caller, house: Arc::clone(&self.house) };
         let (asking, object) = (context.clone(), action.object());
@@ -234,7 +288,9 @@ impl Round {
         // Keyless: the state alone lets a fact happen once.
         let ended = self.door.submit(Submission { key: None, command, wait: Duration::ZERO }).await;
         let outcome = match &ended {
-            Ok(Answer::Done(done)) if done.outcome.code < 400 => "done",
+            Ok(Answer::Done(done)) if done.outcome.code < 400 => DONE,
+            // Its state is another one by now: another node was faster, or an operator.
+            Ok(Answer::Done(done)) if done.outcome.code == 409 => PASSED,
             Ok(_) => "refused",
             Err(cause) => {
                 tracing::warn!(fact = name, %cause, "scheduler_command_failed");
@@ -246,10 +302,11 @@ impl Round {
                 "failed"
             }
         };
-        if outcome != "done" {
+        if outcome != DONE {
             self.refused.insert(name, now.plus(PAUSE));
         }
         metrics::counter!("onceseal_scheduler_commands_total", "fact" => fact, "outcome" => outcome)
             .increment(1);
+        Some(outcome)
     }
 }

@@ -117,6 +117,10 @@ impl Action for Release {
         Object::row(Earning::KIND, self.earning_id)
     }
 
+    fn comes_due(&self) -> bool {
+        true
+    }
+
     async fn prepare(&self, _: &Context, _: &Steps) -> Result<(), Failure> {
         Ok(())
     }

@@ -63,6 +63,10 @@ impl Action for Cancel {
         Object::row(Order::KIND, self.order_id)
     }
 
+    fn comes_due(&self) -> bool {
+        self.cause == Cause::Timeout
+    }
+
     async fn prepare(&self, _: &Context, _: &Steps) -> Result<(), Failure> {
         Ok(())
     }

@@ -53,6 +53,10 @@ impl Action for Close {
         Object::row(Order::KIND, self.order_id)
     }
 
+    fn comes_due(&self) -> bool {
+        true
+    }
+
     async fn prepare(&self, _: &Context, _: &Steps) -> Result<(), Failure> {
         Ok(())
     }

@@ -35,6 +35,10 @@ impl Action for Expire {
         found::object(self.package_id)
     }
 
+    fn comes_due(&self) -> bool {
+        true
+    }
+
     async fn prepare(&self, _: &Context, _: &Steps) -> Result<(), Failure> {
         Ok(())
     }

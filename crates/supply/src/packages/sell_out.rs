@@ -36,6 +36,10 @@ impl Action for SellOut {
         found::object(self.package_id)
     }
 
+    fn comes_due(&self) -> bool {
+        true
+    }
+
     async fn prepare(&self, _: &Context, _: &Steps) -> Result<(), Failure> {
         Ok(())
     }

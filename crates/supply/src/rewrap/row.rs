@@ -162,6 +162,10 @@ impl Action for Rewrap {
         true
     }
 
+    fn comes_due(&self) -> bool {
+        true
+    }
+
     async fn prepare(&self, context: &Context, _: &Steps) -> Result<Option<Sealed>, Failure> {
         let rewrapped = context.house.keys.custody.rewrap(&self.alias, &self.envelope).await;
         rewrapped.map_err(|cause| Failure::Step { step: "rewrap", cause: cause.to_string() })

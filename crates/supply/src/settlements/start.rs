@@ -26,6 +26,8 @@ impl Step for Start {
     const EVENT: &'static str = "supply.settlement.payout.start";
     const TOLD: &'static str = "supply.settlement.payout_start.succeeded";
 
+    const COMES_DUE: bool = true;
+
     fn settlement_id(&self) -> i64 {
         self.settlement_id
     }

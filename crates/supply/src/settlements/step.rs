@@ -26,6 +26,9 @@ pub trait Step: fmt::Debug + Send + Sync + 'static {
     /// Name of what the outbox tells.
     const TOLD: &'static str;
 
+    /// Whether every node tries it when its time has come ([`Action::comes_due`]).
+    const COMES_DUE: bool = false;
+
     /// Which settlement.
     fn settlement_id(&self) -> i64;
 
@@ -143,6 +146,10 @@ impl<S: Step> Action for S {
 
     fn object(&self) -> Object {
         object(self.settlement_id())
+    }
+
+    fn comes_due(&self) -> bool {
+        S::COMES_DUE
     }
 
     async fn prepare(&self, _: &Context, _: &Steps) -> Result<(), Failure> {

@@ -37,6 +37,10 @@ impl Action for Stuck {
         step::object(self.settlement_id)
     }
 
+    fn comes_due(&self) -> bool {
+        true
+    }
+
     async fn prepare(&self, _: &Context, _: &Steps) -> Result<(), Failure> {
         Ok(())
     }

@@ -3,8 +3,10 @@
 use kernel::money::{Currency, Money};
 use ledger::ids;
 use ledger::posting::Beneficiary;
+use supply::Caller;
 use supply::earnings::{Bonus, Compensate, Release};
-use supply::platform::earnings_to_release;
+use supply::orders::Close;
+use supply::platform::{earnings_to_release, orders_to_close};
 
 use crate::market::{BUYER, BUYER_TENANT, OTHER_TENANT, SUPPLIER, SUPPLIER_TENANT, told};
 use crate::orders_desk::{DAY, WAIT, call, cny, trading};
@@ -46,6 +48,29 @@ async fn a_release_without_a_key_is_refused_the_second_time() {
     assert_eq!(codes, [200, 409], "{one:?} {two:?}");
     assert_eq!(market.balance("supplier_available").await, "1000");
     market.sound("the race").await;
+}
+
+#[tokio::test]
+async fn what_another_node_did_already_is_no_refusal_of_the_system_and_one_of_a_person() {
+    let market = trading().await;
+    assert_eq!(market.administer(SUPPLIER_TENANT, bonus("1000")).await.code, 201);
+    market.top_up("20000").await;
+    let order_id = market.order(1_000_000).await;
+    market.clock.advance(DAY * 400);
+    let due = market.due(earnings_to_release(market.now(), 10)).await[0];
+    let close = market.due(orders_to_close(market.now(), 10)).await[0];
+    let release = Release { earning_id: due.id };
+    let keyless = |caller| Caller { idempotency_key: None, ..caller };
+    for code in [200, 409] {
+        assert_eq!(market.run_as(keyless(due.caller("release")), release).await.code, code);
+        assert_eq!(market.run_as(keyless(close.caller("close")), Close { order_id }).await.code, code);
+    }
+    for event in ["supply.earning.release", "supply.order.close"] {
+        let rows = "select count(*) from audit_events where event_name = $1";
+        assert_eq!(market.count(rows, store::values![event]).await, 1, "{event}");
+    }
+    assert_eq!(market.administer(SUPPLIER_TENANT, release).await.code, 409);
+    assert_eq!(market.audited("supply.earning.release", "SUP_COM_4091").await, 1);
 }
 
 #[tokio::test]
