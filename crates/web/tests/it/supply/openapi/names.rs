@@ -28,6 +28,7 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ("settlements/reject.rs", &["rejectWithdrawal"]),
     ("settlements/withdraw.rs", &["withdraw"]),
     ("tokens/issue.rs", &["issueToken"]),
+    ("tokens/mod.rs", &["issueToken"]),
 ];
 /// No operation runs them; or they name what is published, which its request does not say.
 const OTHERS: [&str; 4] =
@@ -38,7 +39,7 @@ const MADE: &str = "key_";
 
 /// What stands before the name of a field.
 const MARKERS: [&str; 12] = [
-    "refused(\"",
+    "fields::refused(\"",
     ":field(\"",
     "(field(\"",
     "with(\"field\", \"",
@@ -130,6 +131,6 @@ async fn every_field_that_a_command_refuses_is_one_of_its_request() {
 
 #[test]
 fn a_name_is_found_in_each_form() {
-    let source = "refused(\"a\", 1) fields::field(\"b\", 2) fields::checked(&[\n(\"c\", \"d\", x),\n]) with(\"field\", \"e\")";
+    let source = "fields::refused(\"a\", 1) fields::field(\"b\", 2) fields::checked(&[\n(\"c\", \"d\", x),\n]) with(\"field\", \"e\")";
     assert_eq!(named(source), ["a", "b", "c", "e"].map(str::to_owned).into());
 }
