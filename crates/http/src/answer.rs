@@ -15,7 +15,7 @@
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use axum::http::{Response as HttpResponse, StatusCode};
 use axum::response::Response;
 use door::{Answer, Done, Failure};
@@ -292,16 +292,17 @@ fn written(asked: &Asked, status: u16, body: Option<String>) -> Response {
     response
 }
 
-/// Puts the ids of a request onto its answer.
+/// Puts the ids of a request onto its answer, which is for its caller alone.
 pub(crate) fn echo(asked: &Asked, headers: &mut HeaderMap) {
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     if let Ok(id) = HeaderValue::try_from(&asked.request_id) {
         headers.insert(REQUEST_ID, id);
     }
     if let Some(key) = &asked.key {
-        headers.insert(IDEMPOTENCY_KEY, key.sent().clone());
+        headers.insert(IDEMPOTENCY_KEY, key.echo().clone());
     }
     if let Some(trace) = &asked.trace {
-        headers.insert(TRACEPARENT, trace.sent().clone());
+        headers.insert(TRACEPARENT, trace.echo().clone());
     }
 }
 

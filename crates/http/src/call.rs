@@ -17,7 +17,7 @@ use crate::canonical::{self, Bounds, Node};
 use crate::code::{BODY_TYPE, UNKNOWN};
 use crate::fields::{Faults, Fields};
 use crate::fingerprint::{Fingerprints, Payload};
-use crate::headers::{self, Asked, Need, Refused};
+use crate::headers::{self, Asked, Need, Refused, Spare};
 use crate::layer::ProtocolLayer;
 use crate::path::{Aliases, ApiPath};
 use crate::rejection::Rejection;
@@ -68,12 +68,22 @@ impl Protocol {
         ProtocolLayer::new(Arc::clone(self), need)
     }
 
+    /// What a request says of itself. One without an id that can be used has its [`Spare`] one, or a new one.
+    ///
+    /// # Errors
+    /// As [`headers::read`].
+    pub fn asked(&self, parts: &Parts, need: Need) -> Result<Asked, Box<Refused>> {
+        let spare = parts.extensions.get::<Spare>();
+        let made = || spare.map_or_else(|| headers::made(&*self.random), |Spare(id)| id.clone());
+        headers::read_or(&parts.headers, need, made)
+    }
+
     /// Reads a request whose body has arrived: headers, path, body, fingerprint (section 7.3).
     ///
     /// # Errors
     /// The answer that refuses it. No record is left of it.
     pub fn read(self: &Arc<Self>, parts: &Parts, body: &[u8], need: Need) -> Result<Call, Rejected> {
-        let (asked, refused) = match headers::read(&parts.headers, need, &*self.random) {
+        let (asked, refused) = match self.asked(parts, need) {
             Ok(asked) => (asked, None),
             Err(refused) => {
                 let Refused { asked, code } = *refused;

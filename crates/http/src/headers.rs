@@ -56,7 +56,7 @@ impl Asked {
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct IdempotencyKey {
     text: String,
-    sent: HeaderValue,
+    echo: HeaderValue,
 }
 
 /// Shows the length only: whoever knows a key may ask for its result.
@@ -73,10 +73,10 @@ impl IdempotencyKey {
         &self.text
     }
 
-    /// The header as it was sent, for the echo.
+    /// The header for the echo: the key alone, quoted if it came quoted.
     #[must_use]
-    pub const fn sent(&self) -> &HeaderValue {
-        &self.sent
+    pub const fn echo(&self) -> &HeaderValue {
+        &self.echo
     }
 
     /// From a header's value. One in double quotes is a Structured Field string (RFC 9651, section 3.3.3;
@@ -84,14 +84,24 @@ impl IdempotencyKey {
     #[must_use]
     pub fn of(sent: &HeaderValue) -> Option<Self> {
         let bytes = sent.as_bytes().trim_ascii();
-        let text = if bytes.starts_with(b"\"") {
+        let is_quoted = bytes.starts_with(b"\"");
+        let text = if is_quoted {
             let item: Item = Parser::new(bytes).parse().ok()?;
             item.bare_item.as_string()?.as_str().to_owned()
         } else {
             std::str::from_utf8(bytes).ok()?.to_owned()
         };
         let fit = KEY_BYTES.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
-        fit.then(|| Self { text, sent: sent.clone() })
+        if !fit {
+            return None;
+        }
+        // Parameters and blanks are not the key's: whatever they say goes back to nobody.
+        let echo = if is_quoted {
+            format!("\"{}\"", text.replace('\\', r"\\").replace('"', "\\\""))
+        } else {
+            text.clone()
+        };
+        Some(Self { echo: HeaderValue::try_from(echo).ok()?, text })
     }
 }
 
@@ -99,7 +109,7 @@ impl IdempotencyKey {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
     id: String,
-    sent: HeaderValue,
+    echo: HeaderValue,
 }
 
 impl Trace {
@@ -109,10 +119,10 @@ impl Trace {
         &self.id
     }
 
-    /// The header as it was sent, for the echo.
+    /// The header for the echo: its four known fields.
     #[must_use]
-    pub const fn sent(&self) -> &HeaderValue {
-        &self.sent
+    pub const fn echo(&self) -> &HeaderValue {
+        &self.echo
     }
 
     /// Version, 32 hex digits, 16 hex digits, flags, all in lower case, neither id zero (W3C Trace Context,
@@ -132,9 +142,18 @@ impl Trace {
             && (hex(span, 16) && !zero(span))
             && hex(flags, 2)
             && (parts.next().is_none() || version != "00");
-        right.then(|| Self { id: trace.to_owned(), sent: sent.clone() })
+        if !right {
+            return None;
+        }
+        let echo = HeaderValue::try_from(format!("{version}-{trace}-{span}-{flags}")).ok()?;
+        Some(Self { id: trace.to_owned(), echo })
     }
 }
+
+/// The id of a request that brings none, or none that can be used: whoever stands around the layer puts it into the
+/// request's extensions, so that all of one request has one id.
+#[derive(Clone, Debug)]
+pub struct Spare(pub String);
 
 /// A request that is refused for its headers, with an id to answer under all the same.
 #[derive(Clone, Debug)]
@@ -152,6 +171,15 @@ pub struct Refused {
 /// [`Refused`] with one of the codes of section 7.2: a header is missing where it is needed, has another form,
 /// or stands there twice. The request's id is looked at first.
 pub fn read(headers: &HeaderMap, need: Need, random: &dyn Random) -> Result<Asked, Box<Refused>> {
+    read_or(headers, need, || made(random))
+}
+
+/// As [`read`], with an id of the caller's for a request that brings none.
+pub(crate) fn read_or(
+    headers: &HeaderMap,
+    need: Need,
+    spare: impl FnOnce() -> String,
+) -> Result<Asked, Box<Refused>> {
     let trace = only(headers, &TRACEPARENT).ok().flatten().and_then(Trace::of);
     let given = match only(headers, &REQUEST_ID) {
         Ok(None) => Err(REQUEST_ID_MISSING),
@@ -168,7 +196,7 @@ pub fn read(headers: &HeaderMap, need: Need, random: &dyn Random) -> Result<Aske
         (Err(code), _, Need::Required) | (_, Err(code), _) => Some(*code),
         _ => None,
     };
-    let request_id = given.unwrap_or_else(|_| made(random));
+    let request_id = given.unwrap_or_else(|_| spare());
     match refused {
         Some(code) => Err(Box::new(Refused { asked: Asked { request_id, key: None, trace }, code })),
         None => Ok(Asked { request_id, key: key.unwrap_or_default(), trace }),
@@ -185,13 +213,15 @@ fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a Head
 }
 
 /// A UUID of the form 8-4-4-4-12, any case, not nil; in lower case.
-fn request_id(value: &HeaderValue) -> Option<String> {
+#[must_use]
+pub fn request_id(value: &HeaderValue) -> Option<String> {
     let text = value.to_str().ok().filter(|text| text.len() == UUID_TEXT)?;
     Uuid::try_parse(text).ok().filter(|id| !id.is_nil()).map(|id| id.to_string())
 }
 
 /// A new id.
-fn made(random: &dyn Random) -> String {
+#[must_use]
+pub fn made(random: &dyn Random) -> String {
     let mut bytes = [0; 16];
     random.fill(&mut bytes);
     uuid::Builder::from_random_bytes(bytes).into_uuid().to_string()

@@ -17,7 +17,7 @@ use crate::answer::echo;
 use crate::call::{Answered, Limits, Protocol};
 use crate::canonical::Unreadable;
 use crate::code::{BODY_LATE, BODY_UNREADABLE};
-use crate::headers::{self, Asked, Need};
+use crate::headers::{Asked, Need};
 use crate::rejection::Rejection;
 
 /// Puts [`Checked`] around a route.
@@ -81,7 +81,7 @@ where
         Ok(body) => body,
         Err(rejection) => {
             // Answered under an id all the same.
-            let asked = headers::read(&parts.headers, Need::Optional, &*protocol.random);
+            let asked = protocol.asked(&parts, Need::Optional);
             let asked: Asked = asked.unwrap_or_else(|refused| refused.asked);
             return Ok(protocol.answers.rejected(&asked, &rejection));
         }

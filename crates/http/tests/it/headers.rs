@@ -136,6 +136,13 @@ fn a_key_is_the_text_in_quotes_or_the_whole_value() {
     }
     assert_eq!(IdempotencyKey::of(&value(b"\xff0123456789abcdef")), None);
     let key = |text| IdempotencyKey::of(&value(text)).unwrap();
+    for (sent, echo) in [
+        (" plain-0123456789 ", "plain-0123456789"),
+        (r#""a\"b\\c-0123456789""#, r#""a\"b\\c-0123456789""#),
+        (r#" "abc-0123456789abc"; p=1;q"#, r#""abc-0123456789abc""#),
+    ] {
+        assert_eq!(key(sent).echo(), echo, "{sent}");
+    }
     assert_ne!(key("Key-0123456789abc").as_str(), key("key-0123456789abc").as_str(), "case counts");
     assert_eq!(format!("{:?}", key("Key-0123456789abc")), "IdempotencyKey(17 bytes)");
 }

@@ -20,7 +20,7 @@ async fn send(bank: &Bank, more: &[(&str, &str)], body: impl Into<reqwest::Body>
 }
 
 #[tokio::test]
-async fn ids_are_echoed_as_they_were_sent() {
+async fn ids_are_echoed_and_nothing_that_came_with_them() {
     let bank = Bank::new(Profile::Seed).await;
     let json = ("content-type", "application/json; charset=utf-8");
     let quoted = format!("\"{KEY}\"");
@@ -33,6 +33,13 @@ async fn ids_are_echoed_as_they_were_sent() {
         assert_eq!(got.header("idempotency-key"), Some(quoted.as_str()));
         assert_eq!(got.header("traceparent"), Some(TRACE));
     }
+    let more = format!("{quoted};p=parameter-of-a-client");
+    let later = format!("{}-more-of-a-client", TRACE.replacen("00-", "01-", 1));
+    let headers = [json, ("x-request-id", &id), ("idempotency-key", &more), ("traceparent", &later)];
+    let got = bank.server.send("/acts", &headers, BODY).await;
+    assert_eq!((got.status, got.header("idempotency-key")), (201, Some(quoted.as_str())));
+    assert_eq!(got.header("traceparent"), Some(TRACE.replacen("00-", "01-", 1).as_str()));
+    assert_eq!(got.header("cache-control"), Some("no-store"));
     let wrong = [json, ("traceparent", "00-nonsense")];
     let got = bank.server.send("/free", &wrong, BODY).await;
     assert_eq!((got.status, got.header("traceparent"), got.header("idempotency-key")), (201, None, None));
