@@ -84,12 +84,9 @@ impl Fragments {
         self.forget(name);
         let mut kept = Kept { digests: Vec::new(), places: Vec::new() };
         for part in parts(secret) {
-            let start = public_prefix(&part).min(part.len().saturating_sub(WINDOW));
-            for window in part.as_bytes().get(start..).unwrap_or_default().array_windows::<WINDOW>() {
-                if is_telling(window) {
-                    kept.digests.push(self.digest(window));
-                    kept.places.push(self.place(window));
-                }
+            for window in windows(&part) {
+                kept.digests.push(self.digest(window));
+                kept.places.push(self.place(window));
             }
         }
         if kept.digests.is_empty() {
@@ -217,6 +214,23 @@ fn words_for(windows: usize) -> usize {
 /// A word of the filter and two bits in it, from disjoint parts of a place.
 const fn slot(place: u32, words: usize) -> (usize, u64) {
     ((place >> 12) as usize & (words - 1), (1 << (place & 63)) | (1 << ((place >> 6) & 63)))
+}
+
+/// The windows of a part that tell it apart.
+fn windows(part: &str) -> impl Iterator<Item = &[u8; WINDOW]> {
+    let start = public_prefix(part).min(part.len().saturating_sub(WINDOW));
+    part.as_bytes().get(start..).unwrap_or_default().array_windows().filter(|window| is_telling(window))
+}
+
+/// Whether a window of a secret stands in a text; of one that has none, the whole.
+pub(crate) fn shares(text: &[u8], secret: &str) -> bool {
+    let parts = parts(secret);
+    let mut windows = parts.iter().flat_map(|part| windows(part)).peekable();
+    if windows.peek().is_none() {
+        let whole = secret.trim().as_bytes();
+        return !whole.is_empty() && text.windows(whole.len()).any(|window| window == whole);
+    }
+    windows.any(|window| text.array_windows().any(|place| place == window))
 }
 
 /// A window of one or two different characters tells nothing and stands in innocent texts: `000000000000`.

@@ -12,7 +12,7 @@ use parking_lot::{Mutex, RwLock};
 use serde_json::Value;
 
 use crate::exit::{Exception, Exposure, Verdict};
-use crate::fragments::{Fragments, TooShort};
+use crate::fragments::{Fragments, TooShort, shares};
 use crate::mac::MacKey;
 use crate::scan::{Hit, Scanner, joined, redacted};
 use crate::views::{self, View};
@@ -125,6 +125,12 @@ impl Guard {
         }
     }
 
+    /// Whether a text from outside may be kept and shown as it came.
+    #[must_use]
+    pub fn passes(&self, text: &str) -> bool {
+        self.first(text.as_bytes(), &[]).is_none()
+    }
+
     /// Judges a body as it goes out. It is parsed only if there is a hit in it: to name the field, and to see
     /// whether the field is an exception of the route.
     pub fn body(&self, route: &str, location: &str, body: &[u8]) -> Verdict {
@@ -162,7 +168,7 @@ impl Guard {
                 (Some(exception), Value::String(secret)) => {
                     match self.first(secret.as_bytes(), exception.rules) {
                         Some(found) if lifted.is_continue() => {
-                            lifted = ControlFlow::Break((found, leaf.path.shown(|name| self.is_name(name))));
+                            lifted = ControlFlow::Break((found, leaf.path.shown(|name| self.passes(name))));
                         }
                         _ => {}
                     }
@@ -241,16 +247,22 @@ impl Guard {
                 text.clear();
                 leaf.write(&mut text);
                 if self.first(&text, &[]).is_some() {
-                    path = leaf.path.shown(|name| self.is_name(name));
+                    path = leaf.path.shown(|name| self.passes(name));
                 }
             }
         });
         path
     }
+}
 
-    fn is_name(&self, name: &str) -> bool {
-        self.first(name.as_bytes(), &[]).is_none()
-    }
+/// Whether a part of `secret`, which nobody need know, stands in a text, plain or behind an encoding: for what comes
+/// together with a credential. Of a secret that is too short for parts, the whole.
+#[must_use]
+pub fn holds_part(text: &str, secret: &str) -> bool {
+    let flow = views::each(text.as_bytes(), &mut |view: &View<'_>| {
+        if shares(view.text, secret) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    flow.is_break()
 }
 
 fn exposed(found: &Found, location: String) -> Verdict {
@@ -290,5 +302,21 @@ mod tests {
         );
         assert_eq!(guard.glimpse("short"), Err(TooShort));
         assert_eq!(guard.secrets(), GLIMPSES);
+    }
+
+    #[test]
+    fn a_text_holds_a_part_of_a_secret_that_nobody_knows() {
+        let secret = "sk-proj-Quick4Brown7Foxes9Jump";
+        for text in
+            ["Quick4Brown7", "key-uick4Brown7F-1", "Quick4%42rown7", "UXVpY2s0QnJvd243Rm94ZXM5SnVtcA=="]
+        {
+            assert!(holds_part(text, secret), "{text}");
+        }
+        assert!(holds_part("a-short%31-one", "short1-o"));
+        for (text, secret) in
+            [("Quick4Brown", secret), ("sk-proj-1234", secret), ("", "x"), ("x", ""), ("a", "ab")]
+        {
+            assert!(!holds_part(text, secret), "{text}");
+        }
     }
 }

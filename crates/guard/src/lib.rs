@@ -31,7 +31,7 @@ mod window;
 
 pub use exit::{Exception, Exposure, TOKEN_EXCEPTIONS, Verdict};
 pub use fragments::{Fragments, TooShort, WINDOW};
-pub use judge::{FRAGMENT, GLIMPSES, Guard, UNREADABLE};
+pub use judge::{FRAGMENT, GLIMPSES, Guard, UNREADABLE, holds_part};
 pub use patterns::{PATTERNS, Pattern, Start};
 pub use scan::{BadPattern, Hit, Scanner};
 pub use sweep::{Form, Report, Sweep, SweepFault};

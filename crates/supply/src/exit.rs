@@ -2,6 +2,8 @@
 //! outbox rows are looked at before they are written; a credential in one of them fails the whole transaction. Not
 //! here: what is sent over HTTP (the edge looks at that once more), and what a credential looks like (`guard`).
 
+mod quiet;
+
 use std::fmt::Write as _;
 
 use door::{AuditRow, Decision, Door, Failure, OutboxRow};
@@ -15,8 +17,12 @@ use crate::alert::{self, Level};
 use crate::caller::{Caller, Object, PLATFORM};
 use crate::house::House;
 
+pub use quiet::Quiet;
+
 /// Counter of answers, rows and lines that were withheld because a credential was about to leave with them.
 pub const BLOCKED: &str = "onceseal_credential_exposure_blocked_total";
+/// Counter of those that were not told, because the same was told a moment ago.
+pub const UNTOLD: &str = "onceseal_credential_exposure_untold_total";
 /// The statement that is named in the error of a transaction that the guard failed.
 const GUARDED: &str = "guard.exit";
 /// Fields are told apart by route only where a route has exceptions; no transaction has one.
@@ -77,10 +83,47 @@ impl Withheld {
     /// The store can't take them: the caller logs that, and withholds the answer all the same. It is counted.
     pub async fn tell(&self, door: &Door, context: &Context, object: &Object) -> Result<(), Failure> {
         metrics::counter!(BLOCKED).increment(1);
+        self.on_record(door, (context, object), 0).await
+    }
+
+    /// As [`Withheld::tell`], for what a sender may bring about as often as it likes: the same of one operator is told
+    /// once a minute, and the next row says how many were left out.
+    ///
+    /// # Errors
+    /// As [`Withheld::tell`].
+    pub async fn tell_once(
+        &self,
+        quiet: &Quiet,
+        door: &Door,
+        (context, object): (&Context, &Object),
+    ) -> Result<(), Failure> {
+        metrics::counter!(BLOCKED).increment(1);
+        let of = (context.caller.operator_id, self.location.as_str(), self.rule.as_str());
+        match quiet.lets(of, context.house.clock.now()) {
+            Some(left_out) => self.on_record(door, (context, object), left_out).await,
+            None => {
+                metrics::counter!(UNTOLD).increment(1);
+                Ok(())
+            }
+        }
+    }
+
+    async fn on_record(
+        &self,
+        door: &Door,
+        (context, object): (&Context, &Object),
+        left_out: u64,
+    ) -> Result<(), Failure> {
         let Self { event, location, rule, mac } = self;
         let mut row = context.caller.audit(event, object);
         row.result_code = "SUP_COM_5002".into();
         row.metadata = json!({ "blocked": true, "rule": rule, "location": location, "mac": mac });
+        if let (1.., Some(metadata)) = (left_out, row.metadata.as_object_mut()) {
+            metadata.insert("left_out".into(), left_out.into());
+        }
+        // It may be the key that was exposed.
+        let guard = context.house.guard.as_deref();
+        row.idempotency_key.take_if(|key| guard.is_some_and(|guard| !guard.passes(key)));
         let system = Context { caller: Caller::system(PLATFORM, "alert"), house: context.house.clone() };
         let (random, object) = (door.random(), object.clone());
         let plan = move |_: Vec<Vec<Row>>, now: Time| {
@@ -107,8 +150,11 @@ pub(crate) fn guarded(house: &House, decision: Decision) -> Result<Decision, Err
     Ok(decision)
 }
 
-/// As [`guarded`], of rows that are written before there is a decision: slices of a batch.
-pub(crate) fn rows(house: &House, audit: &[AuditRow], outbox: &[OutboxRow]) -> Result<(), Error> {
+/// As [`guarded`], of rows that are written without a decision: slices of a batch, refusals before the door.
+///
+/// # Errors
+/// As [`Withheld::of`] reads it.
+pub fn rows(house: &House, audit: &[AuditRow], outbox: &[OutboxRow]) -> Result<(), Error> {
     house.guard.as_deref().map_or(Ok(()), |guard| told(guard, audit, outbox))
 }
 

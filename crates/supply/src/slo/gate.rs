@@ -224,7 +224,9 @@ async fn events(store: &Store, period: Period, which: Which) -> Result<Counted, 
 }
 
 async fn money(store: &Store, period: Period) -> Result<u64, Error> {
-    let condition = format!("event_name <> 'invariant_violation' and action in ({})", listed(&MONEY));
+    // What was refused before the door moved none.
+    let none = "'invariant_violation', 'supply.write.refused', 'token.authz.denied'";
+    let condition = format!("event_name not in ({none}) and action in ({})", listed(&MONEY));
     Which::new(condition, Vec::new()).count(store, period).await
 }
 

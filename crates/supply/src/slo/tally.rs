@@ -12,6 +12,7 @@ use serde_json::{Map, Value as Json, json};
 use store::{Row, Write};
 
 use super::button::BUTTONS;
+use crate::caller::{Caller, Capacity, Object};
 
 /// How a request ended, as it counts (section 18).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +73,8 @@ pub const KEPT: &str = "supply.slo.tally";
 pub const AUTHENTICATED: &str = "token.authn.success";
 /// Those that were turned away.
 pub const UNAUTHENTICATED: &str = "token.authn.fail";
+/// Name of the kept rows of critical writes that came too often: one of an operator (section 7.3).
+pub const LIMITED: &str = "supply.write.refused";
 /// Ids of requests that are kept as samples.
 pub const SAMPLES: usize = 10;
 
@@ -161,6 +164,17 @@ pub struct Counts {
     pub samples: Vec<String>,
     authenticated: u64,
     unauthenticated: BTreeMap<&'static str, u64>,
+    /// By operator.
+    limited: BTreeMap<i64, Limited>,
+}
+
+/// Critical writes of one operator that came too often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Limited {
+    tenant_id: i64,
+    capacity: Capacity,
+    role: &'static str,
+    count: u64,
 }
 
 impl Counts {
@@ -201,6 +215,10 @@ impl Counts {
         for (code, count) in other.unauthenticated {
             *self.unauthenticated.entry(code).or_default() += count;
         }
+        for (operator, more) in other.limited {
+            let sum = self.limited.entry(operator).or_insert(Limited { count: 0, ..more });
+            sum.count += more.count;
+        }
         other.samples.into_iter().for_each(|id| self.sampled(id));
     }
 
@@ -232,6 +250,16 @@ impl Counts {
             let metadata = json!({ "from": from, "count": count, "codes": self.unauthenticated });
             rows.push(row(UNAUTHENTICATED, metadata));
         }
+        let limited = self.limited.iter().map(|(operator, limited)| {
+            let Limited { tenant_id, capacity, role, count } = *limited;
+            let system = Caller::system(tenant_id, request_id);
+            let caller = Caller { operator_id: *operator, capacity, role, idempotency_key: None, ..system };
+            let mut row = caller.audit(LIMITED, &Object::row("operator", *operator));
+            row.result_code = "SUP_COM_4291".into();
+            row.metadata = json!({ "from": from, "count": count });
+            row
+        });
+        rows.extend(limited);
         rows
     }
 }
@@ -286,6 +314,13 @@ impl Tally {
     /// A caller was not.
     pub fn unauthenticated(&self, now: Time, code: &'static str) {
         self.count(now, |counts| *counts.unauthenticated.entry(code).or_default() += 1);
+    }
+
+    /// A critical write of this caller came too often.
+    pub fn limited(&self, now: Time, caller: &Caller) {
+        let Caller { tenant_id, operator_id, capacity, role, .. } = *caller;
+        let first = Limited { tenant_id, capacity, role, count: 0 };
+        self.count(now, |counts| counts.limited.entry(operator_id).or_insert(first).count += 1);
     }
 
     /// What waits to be kept.
@@ -378,6 +413,21 @@ mod tests {
         let counts = tally.0.lock().clone();
         let names: Vec<_> = counts.rows("tally:1").into_iter().map(|row| row.event_name).collect();
         assert_eq!(names, [AUTHENTICATED, UNAUTHENTICATED]);
+    }
+
+    #[test]
+    fn writes_that_came_too_often_are_one_row_of_each_operator() {
+        let tally = Tally::default();
+        let caller = |operator_id| Caller { operator_id, ..Caller::system(7, "r") };
+        for operator in [9, 8, 9, 9] {
+            tally.limited(NOW, &caller(operator));
+        }
+        let mut counts = tally.counts();
+        counts.add(tally.counts());
+        let rows = counts.rows("tally:1");
+        let told: Vec<_> = rows.iter().map(|row| (row.operator_id, &row.metadata["count"])).collect();
+        assert_eq!(told, [(8, &json!(2)), (9, &json!(6))]);
+        assert!(rows.iter().all(|row| (row.event_name, row.tenant_id) == (LIMITED, 7)));
     }
 
     #[test]
