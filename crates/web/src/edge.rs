@@ -13,24 +13,25 @@ use std::time::{Duration, Instant};
 
 use axum::extract::{ConnectInfo, MatchedPath, Request};
 use axum::http::HeaderValue;
-use axum::http::header::{HeaderName, X_CONTENT_TYPE_OPTIONS};
+use axum::http::header::X_CONTENT_TYPE_OPTIONS;
 use axum::response::{IntoResponse, Response};
 use certify::AuditVisa;
 use futures::FutureExt as _;
 use ipnet::IpNet;
 use kernel::Clock;
 use metrics_exporter_prometheus::PrometheusHandle;
+use onceseal_http::headers::{REQUEST_ID, TRACEPARENT, Trace};
 use tower::{Layer, Service};
 use tracing::Instrument as _;
 
 use crate::admin::Rebuild;
 use crate::announcements::Announcements;
-use crate::arrival::{self, Arrived, Ids, REQUEST_ID, TRACEPARENT};
+use crate::arrival::{self, Arrived, Ids};
 use crate::codes::INTERNAL_ERROR;
 use crate::health::{Check, Readiness};
 use crate::meters::{self, Meters};
 use crate::problem::Problem;
-use crate::supply::{Supply, count, query_key};
+use crate::supply::{Supply, count, ids, query_key};
 use crate::token::Tokens;
 
 /// What the router needs. Cheap parts are shared.
@@ -162,8 +163,11 @@ where
         let edge = Arc::clone(&self.edge);
         let route = request.extensions().get::<MatchedPath>().map_or(0, |path| meters::route(path.as_str()));
         let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0.ip());
-        let request_id = edge.ids.of(request.headers());
-        let (echo, trace_id) = arrival::traceparent(request.headers()).unzip();
+        // What is not an id goes no further than this, whoever sends it: here begins what is logged and echoed.
+        let settled = edge.supply.as_ref().and_then(|supply| ids::settle(supply, &mut request));
+        let request_id = settled.unwrap_or_else(|| edge.ids.of(request.headers()));
+        let trace = arrival::trace(request.headers());
+        let trace_id = trace.as_ref().map(|trace| trace.id().to_owned());
         let client = arrival::client(peer, request.headers(), &edge.trusted_proxies);
         // What is logged on the way has the ids of its request.
         let span = tracing::info_span!("request", request_id, trace_id);
@@ -177,7 +181,7 @@ where
             // Credentials in the URL are refused on every path, before anything else (supply specification,
             // section 14).
             let refused = match (&edge.supply, seen) {
-                (Some(supply), Some(seen)) => query_key::refused(supply, seen, &request_id).await,
+                (Some(supply), Some(seen)) => query_key::refused(supply, seen, (&request_id, client)).await,
                 _ => None,
             };
             if let (Some(_), Some(asked)) = (&refused, &asked) {
@@ -198,12 +202,11 @@ where
             Problem::write_out(&mut response, &request_id);
             let headers = response.headers_mut();
             headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-            // The supply API has ids of its own form, in body and header.
             if let (false, Ok(id)) = (headers.contains_key(REQUEST_ID), HeaderValue::try_from(request_id)) {
-                headers.insert(HeaderName::from_static(REQUEST_ID), id);
+                headers.insert(REQUEST_ID, id);
             }
-            if let Some(echo) = echo {
-                headers.insert(HeaderName::from_static(TRACEPARENT), echo);
+            if let Some(echo) = trace.as_ref().map(Trace::echo) {
+                headers.insert(TRACEPARENT, echo.clone());
             }
             let took = started.elapsed();
             edge.meters.count(route, response.status().as_u16(), took);

@@ -19,6 +19,7 @@ use onceseal_http::{Fingerprints as Hashes, Profile, Protocol};
 use secrecy::SecretString;
 use store::Query;
 use supply::consumers::{Statements, payout, statement};
+use supply::exit::Quiet;
 use supply::rewrap;
 use supply::tokens::TokenRows;
 use supply::{House, Keys, Route};
@@ -118,6 +119,7 @@ pub async fn open(
         protocol: Arc::new(protocol),
         guard,
         rates: Rates::new(Rate(set.calls_per_minute), Rate(set.verify_per_minute)),
+        quiet: Quiet::default(),
         tally: Arc::default(),
         twin_wait: config.server.wait.0,
         buyer_keys: secrets.buyer(),

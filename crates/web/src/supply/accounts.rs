@@ -6,8 +6,9 @@ use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use custody::{AccountType, Provider};
+use guard::{Guard, holds_part};
 use kernel::money::{Quota, QuotaUnit};
-use onceseal_http::{Call, Fields};
+use onceseal_http::{Call, Fields, Node};
 use secrecy::SecretString;
 use serde_json::json;
 use supply::accounts::{Activate, Create, Delete, Kind, Rotate, Suspend, Verify, view};
@@ -15,7 +16,7 @@ use supply::rows::Account;
 use supply::{Code, Object};
 
 use super::act::{self, own};
-use super::enter::{Gate, Who};
+use super::enter::{Gate, UnfitKey, Who};
 use super::rate;
 use super::read::{Params, id, missing, pagination};
 use super::{Shared, envelope};
@@ -58,6 +59,19 @@ fn credential(fields: &mut Fields<'_>) -> Option<(Kind, SecretString)> {
     Some((Kind { provider, account_type }, secret?))
 }
 
+/// The credential that a request brings, as far as a part of it could be told apart.
+fn brought(call: &Call) -> Option<&str> {
+    let Node::Object(members) = call.body() else { return None };
+    let Some(Node::Text(secret)) = members.get("credential_input") else { return None };
+    (secret.len() >= *CREDENTIAL.start()).then_some(secret)
+}
+
+/// The refusal of a key that is a part of the credential that comes with it: it would be kept in clear.
+fn unfit_key(call: &Call) -> Option<Response> {
+    let key = call.asked().key.as_ref()?;
+    holds_part(key.as_str(), brought(call)?).then(UnfitKey::response)
+}
+
 /// A threshold of the account's quota, in any unit: a count of 10^-6.
 fn threshold(fields: &mut Fields<'_>) -> Option<Option<i64>> {
     let text = fields.optional("min_quota_threshold", |fields, name| fields.decimal(name, 6))?;
@@ -67,8 +81,9 @@ fn threshold(fields: &mut Fields<'_>) -> Option<Option<i64>> {
     }
 }
 
-/// 1 to 100 characters after trimming, none of them a control character.
-fn alias(fields: &mut Fields<'_>) -> Option<Option<String>> {
+/// 1 to 100 characters after trimming, none of them a control character; no credential, no part of a live one or of
+/// the one that is mounted.
+fn alias(fields: &mut Fields<'_>, guard: &Guard, mounted: Option<&str>) -> Option<Option<String>> {
     let text = fields.optional("account_alias", |fields, name| fields.text(name, 1..=200))?;
     let Some(text) = text.map(str::trim) else { return Some(None) };
     if text.is_empty() || text.chars().count() > 100 {
@@ -77,10 +92,16 @@ fn alias(fields: &mut Fields<'_>) -> Option<Option<String>> {
     if text.chars().any(char::is_control) {
         return fields.fault("account_alias", "no_control_characters");
     }
+    if !guard.passes(text) || mounted.is_some_and(|secret| holds_part(text, secret)) {
+        return fields.fault("account_alias", "no_credential");
+    }
     Some(Some(text.to_owned()))
 }
 
 async fn verify(State(supply): State<Shared>, who: Who, call: Call) -> Response {
+    if let Some(refused) = unfit_key(&call) {
+        return refused;
+    }
     let read = call.fields(|fields| {
         let (found, _) = (credential(fields), threshold(fields));
         found
@@ -92,19 +113,16 @@ async fn verify(State(supply): State<Shared>, who: Who, call: Call) -> Response 
 }
 
 async fn create(State(supply): State<Shared>, who: Who, call: Call) -> Response {
-    let guard = &supply.guard;
+    if let Some(refused) = unfit_key(&call) {
+        return refused;
+    }
     let read = call.fields(|fields| {
-        let (found, alias, threshold) = (credential(fields), alias(fields), threshold(fields));
+        let (found, threshold) = (credential(fields), threshold(fields));
+        let alias = alias(fields, &supply.guard, brought(&call));
         let risk_ack = fields.optional("risk_ack", Fields::flag);
-        let alias = match alias? {
-            Some(alias) if guard.scanner().find(&alias).is_some() => {
-                return fields.fault("account_alias", "no_credential");
-            }
-            alias => alias,
-        };
         let (kind, secret) = found?;
         let risk_ack = risk_ack?.unwrap_or(false);
-        Some(Create { kind, secret, alias, min_quota_threshold: threshold?, risk_ack })
+        Some(Create { kind, secret, alias: alias?, min_quota_threshold: threshold?, risk_ack })
     });
     match read {
         Ok(action) => own(&supply, &call, &who, action).await,
@@ -160,6 +178,9 @@ async fn remove(State(supply): State<Shared>, Path(text): Path<String>, who: Who
 
 async fn rotate(State(supply): State<Shared>, Path(text): Path<String>, who: Who, call: Call) -> Response {
     let Some(account_id) = id(&text) else { return missing(who.request_id(), Code::AccMissing) };
+    if let Some(refused) = unfit_key(&call) {
+        return refused;
+    }
     let secret = match call.fields(|fields| fields.secret("credential_input", CREDENTIAL)) {
         Ok(secret) => secret,
         Err(rejected) => return rejected.into_response(),

@@ -14,7 +14,7 @@ use supply::exit::{self, Withheld};
 use supply::record::RECORDS;
 use supply::{Action, Caller, Commanded, Context, Live, Object, Refusal};
 
-use super::enter::{Who, of_caller};
+use super::enter::Who;
 use super::{Supply, count, envelope};
 
 /// Marks answers that came out of the door: their audit is in the transaction.
@@ -61,8 +61,10 @@ pub(super) async fn submit<A: Action>(
     }
     who.trail.ended(count::end(supply, held, &ended).await);
     if matches!(ended, Ok(Answer::InProgress { same: false, .. })) {
-        let mismatch = ("idempotency.payload_mismatch", event);
-        if let Err(later) = recorded(supply, who, mismatch, "IDEMPOTENCY_PAYLOAD_MISMATCH").await {
+        let mut row = who.own().audit("idempotency.payload_mismatch", &object);
+        row.action = event;
+        row.result_code = "IDEMPOTENCY_PAYLOAD_MISMATCH".into();
+        if let Err(later) = on_record(supply, who.request_id(), row).await {
             return *later;
         }
     }
@@ -122,7 +124,7 @@ pub(super) fn unfit(call: &Call, refusal: &Refusal) -> Response {
     call.reject(&rejection)
 }
 
-/// One audit row about a caller who is refused.
+/// One audit row about a caller who is refused, with what they tried.
 ///
 /// # Errors
 /// 503 in place of the refusal: without its row there is none (FI-004).
@@ -132,18 +134,8 @@ pub(super) async fn audited(
     event: &'static str,
     code: &str,
 ) -> Result<(), Box<Response>> {
-    recorded(supply, who, (event, event), code).await
-}
-
-/// The same with what was attempted.
-async fn recorded(
-    supply: &Supply,
-    who: &Who,
-    (event, action): (&'static str, &'static str),
-    code: &str,
-) -> Result<(), Box<Response>> {
-    let mut row = who.own().audit(event, &of_caller(who));
-    row.action = action;
+    let mut row = who.own().audit(event, &who.attempt.object);
+    who.attempt.stamp(&mut row);
     row.result_code = code.to_owned();
     on_record(supply, who.request_id(), row).await
 }
@@ -167,13 +159,23 @@ pub(super) async fn viewed(
 /// One audit row, in a transaction of its own.
 ///
 /// # Errors
-/// 503 in place of the answer.
+/// 503 in place of the answer; 500 where the row would hold what looks like a credential.
 pub(super) async fn on_record(supply: &Supply, request_id: &str, row: AuditRow) -> Result<(), Box<Response>> {
-    let random = supply.door.random();
-    let plan = move |_: Vec<Vec<store::Row>>, now: Time| Ok((vec![row.clone().write(now, &*random)], ()));
+    let (random, house) = (supply.door.random(), Arc::clone(&supply.house));
+    let about = Object { kind: row.object_type, id: row.object_id.clone() };
+    let caller = Caller { operator_id: row.operator_id, ..Caller::system(row.tenant_id, request_id) };
+    let plan = move |_: Vec<Vec<store::Row>>, now: Time| {
+        exit::rows(&house, std::slice::from_ref(&row), &[])?;
+        Ok((vec![row.clone().write(now, &*random)], ()))
+    };
     match supply.door.maintain("audit", Vec::new(), plan).await {
         Ok(_) => Ok(()),
         Err(failure) => {
+            if let Some(withheld) = Withheld::of(&failure) {
+                let context = Context { caller, house: Arc::clone(&supply.house) };
+                told(supply, &withheld, (&context, &about)).await;
+                return Err(Box::new(envelope::plain(request_id, envelope::WITHHELD)));
+            }
             tracing::error!(request_id, %failure, "what was asked for could not be audited");
             Err(Box::new(envelope::later(request_id, envelope::DEPENDENCY, 2)))
         }
@@ -183,11 +185,11 @@ pub(super) async fn on_record(supply: &Supply, request_id: &str, row: AuditRow) 
 /// What was about to leave with an answer: audited without the match, and a P0 alert (section 15.1).
 pub(super) async fn exposed(supply: &Supply, who: &Who, exposure: &Exposure) {
     let context = Context { caller: who.own(), house: Arc::clone(&supply.house) };
-    told(supply, &Withheld::new(exit::IN_RESPONSE, exposure), (&context, &of_caller(who))).await;
+    told(supply, &Withheld::new(exit::IN_RESPONSE, exposure), (&context, &who.attempt.object)).await;
 }
 
 pub(super) async fn told(supply: &Supply, withheld: &Withheld, (context, object): (&Context, &Object)) {
-    if let Err(failure) = withheld.tell(&supply.door, context, object).await {
+    if let Err(failure) = withheld.tell_once(&supply.quiet, &supply.door, (context, object)).await {
         tracing::error!(%failure, "a withheld answer could not be audited");
     }
 }

@@ -12,7 +12,7 @@ use onceseal_http::answer::REPLAYED;
 use parking_lot::Mutex;
 use serde_json::Value as Json;
 use store::{Query, Value};
-use supply::exit::BLOCKED;
+use supply::exit::{BLOCKED, UNTOLD};
 use supply::slo::tally::STUCK_AFTER;
 use supply::slo::{BUTTONS, Button, End};
 
@@ -36,7 +36,7 @@ pub(crate) fn begin() {
     for credential in ["platform", "none"] {
         metrics::counter!(INGRESS, "credential" => credential).increment(0);
     }
-    for name in [DETECTED, REJECTED, BLOCKED] {
+    for name in [DETECTED, REJECTED, BLOCKED, UNTOLD] {
         metrics::counter!(name).increment(0);
     }
 }

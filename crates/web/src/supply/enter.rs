@@ -13,12 +13,13 @@ use axum::middleware::Next;
 use axum::response::Response;
 use axum::routing::MethodRouter;
 use guard::Verdict;
-use onceseal_http::headers::{self, Asked, IdempotencyKey};
+use onceseal_http::headers::{Asked, IdempotencyKey};
 use percent_encoding::percent_decode_str;
 use serde_json::Value as Json;
-use supply::{Caller, Capacity, Object};
+use supply::{Caller, Capacity};
 
 use super::act::{self, Submitted};
+use super::attempt::Attempt;
 use super::count::Trail;
 use super::envelope::{self, Fixed, KEY_INVALID, ROUTE_UNKNOWN, TOO_MANY, WITHHELD};
 use super::rate::Kind;
@@ -69,12 +70,26 @@ impl Gate {
     }
 }
 
+/// Marks the answer of a handler that found a part of a credential in the key: nothing of the key is kept or sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct UnfitKey;
+
+impl UnfitKey {
+    /// An answer of which nothing but the mark counts.
+    pub(super) fn response() -> Response {
+        let mut response = Response::new(Body::empty());
+        response.extensions_mut().insert(Self);
+        response
+    }
+}
+
 /// Who calls, under which request.
 #[derive(Clone, Debug)]
 pub(super) struct Who {
     pub(super) principal: Principal,
     pub(super) asked: Asked,
     pub(super) trail: Trail,
+    pub(super) attempt: Attempt,
     client: Option<IpAddr>,
     agent: Option<String>,
 }
@@ -119,11 +134,13 @@ async fn enter(State((supply, gate)): State<(Shared, Gate)>, request: Request, n
     let (mut parts, body) = request.into_parts();
     let trail = parts.extensions.get::<Trail>().cloned().unwrap_or_default();
     trail.turned_away();
-    let asked = headers::read(&parts.headers, onceseal_http::Need::Optional, &*supply.protocol.random);
+    let asked = supply.protocol.asked(&parts, onceseal_http::Need::Optional);
     let mut asked = asked.unwrap_or_else(|refused| refused.asked);
-    // A key is kept and audited as it came: one that looks like a credential goes no further than this.
-    let is_secret = |key: &IdempotencyKey| supply.guard.scanner().find(key.as_str()).is_some();
-    let unfit = asked.key.take_if(|key| is_secret(key)).is_some();
+    // A key is kept and audited as it came: one that looks like a credential, or like a part of one that is live, goes
+    // no further than this.
+    let passes = |text: &str| supply.guard.passes(text);
+    let is_unfit = |key: &IdempotencyKey| !passes(key.as_str()) || !key.echo().to_str().is_ok_and(passes);
+    let unfit = asked.key.take_if(|key| is_unfit(key)).is_some();
     let who = match who(&supply, &parts, (asked, trail)).await {
         Ok(who) => who,
         Err(response) => return *response,
@@ -135,22 +152,20 @@ async fn enter(State((supply, gate)): State<(Shared, Gate)>, request: Request, n
         return envelope::plain(who.request_id(), ROUTE_UNKNOWN);
     }
     if unfit {
-        let kept = act::audited(&supply, &who, "supply.write.refused", KEY_INVALID.name).await;
-        return kept.map_or_else(|later| *later, |()| envelope::plain(who.request_id(), KEY_INVALID));
+        return unfit_key(&supply, &who).await;
     }
     who.trail.passed(who.request_id());
     let route = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
     let route = format!("{} {route}", parts.method);
-    // One id from here on: the one that was made where none came, or none that could be kept. Where it is demanded,
-    // the protocol refuses what came.
-    if !gate.is_critical()
-        && let Ok(id) = HeaderValue::try_from(who.request_id())
-    {
-        parts.headers.insert(headers::REQUEST_ID, id);
-    }
     parts.extensions.insert(who.clone());
     let response = next.run(Request::from_parts(parts, body)).await;
     leave(&supply, (gate, &route), &who, response).await
+}
+
+/// The refusal of a key that is a credential or a part of one.
+async fn unfit_key(supply: &Supply, who: &Who) -> Response {
+    let kept = act::audited(supply, who, "supply.write.refused", KEY_INVALID.name).await;
+    kept.map_or_else(|later| *later, |()| envelope::plain(who.request_id(), KEY_INVALID))
 }
 
 /// Step 3: bearer, token, standing.
@@ -175,7 +190,8 @@ async fn who(supply: &Supply, parts: &Parts, (asked, trail): (Asked, Trail)) -> 
     let client = parts.extensions.get::<Arrived>().and_then(|arrived| arrived.client);
     let agent = parts.headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok());
     let agent = agent.map(|agent| supply.guard.redact(agent).chars().take(AGENT_MAX).collect());
-    Ok(Who { principal, asked, trail, client, agent })
+    let attempt = Attempt::of(parts, &principal, &supply.guard);
+    Ok(Who { principal, asked, trail, attempt, client, agent })
 }
 
 /// Step 4: rate, scope, role.
@@ -188,6 +204,9 @@ async fn refused(supply: &Supply, gate: Gate, who: &Who) -> Option<Response> {
     });
     if let Err(after) = taken {
         metrics::counter!("onceseal_rate_limited_total").increment(1);
+        if gate.is_critical() {
+            supply.tally.limited(now, &who.own());
+        }
         return Some(envelope::later(who.request_id(), TOO_MANY, after.as_secs() + 1));
     }
     let refusal = gate.need.judge(&who.principal).err()?;
@@ -202,11 +221,20 @@ async fn refused(supply: &Supply, gate: Gate, who: &Who) -> Option<Response> {
 /// The way out: nothing leaves that looks like a credential (section 15); a critical write that was refused before
 /// the door is audited (section 7.3).
 async fn leave(supply: &Supply, (gate, route): (Gate, &str), who: &Who, response: Response) -> Response {
+    if response.extensions().get::<UnfitKey>().is_some() {
+        let mut who = who.clone();
+        who.asked.key = None;
+        return unfit_key(supply, &who).await;
+    }
     let submitted = response.extensions().get::<Submitted>().is_some();
     let (parts, body) = response.into_parts();
-    let Ok(bytes) = to_bytes(body, ANSWER_MAX).await else {
+    let Ok(mut bytes) = to_bytes(body, ANSWER_MAX).await else {
         return envelope::plain(who.request_id(), envelope::INTERNAL);
     };
+    let is_refused = parts.status.is_client_error() && !submitted;
+    if is_refused && let Some(clean) = unnamed(supply, &bytes) {
+        bytes = clean.into();
+    }
     let header = |(name, value): (&HeaderName, &HeaderValue)| {
         supply.guard.body(route, &format!("header/{name}"), value.as_bytes())
     };
@@ -215,7 +243,7 @@ async fn leave(supply: &Supply, (gate, route): (Gate, &str), who: &Who, response
         act::exposed(supply, who, &exposure).await;
         return envelope::plain(who.request_id(), WITHHELD);
     }
-    if gate.is_critical() && parts.status.is_client_error() && !submitted {
+    if gate.is_critical() && is_refused {
         let code = serde_json::from_slice::<Json>(&bytes).ok();
         let code = code.as_ref().and_then(|body| body.pointer("/error/code").or(body.get("code"))?.as_str());
         let kept = act::audited(supply, who, "supply.write.refused", code.unwrap_or("SUP_COM_4000")).await;
@@ -226,7 +254,19 @@ async fn leave(supply: &Supply, (gate, route): (Gate, &str), who: &Who, response
     Response::from_parts(parts, Body::from(bytes))
 }
 
-/// The object that a refusal before the door is about: the caller.
-pub(super) fn of_caller(who: &Who) -> Object {
-    Object::row("operator", who.principal.operator_id)
+/// A refusal without the names of the client's own that can't be told again; `None` where all can.
+fn unnamed(supply: &Supply, body: &[u8]) -> Option<Vec<u8>> {
+    if supply.guard.text("body", body) == Verdict::Clean {
+        return None;
+    }
+    let mut told: Json = serde_json::from_slice(body).ok()?;
+    // Of the envelope, or of a problem.
+    let details = if told.get("error").is_some() { "/error/details/fields" } else { "/details/fields" };
+    for fault in told.pointer_mut(details)?.as_array_mut()? {
+        let field = fault.get_mut("field")?;
+        if field.as_str().is_none_or(|name| !supply.guard.passes(name)) {
+            *field = "?".into();
+        }
+    }
+    serde_json::to_vec(&told).ok()
 }

@@ -1,7 +1,7 @@
 //! The supply API (sections 3, 7, 8, 14, 15 of the domain's specification): routes, who may call them, what leaves.
 //!
 //! Modules in reading order: [`enter`] (who calls, and what stands around every handler), `envelope` (the one shape
-//! of answers), `rate` (how often), `count` (what is counted), `act` (a handler's way to the door), `read` (fields and queries), `texts`
+//! of answers), `rate` (how often), `count` (what is counted), `ids` (what a request calls itself), `attempt` (what a refused one tried), `act` (a handler's way to the door), `read` (fields and queries), `texts`
 //! (none holds a credential); then the handlers: `accounts`, `packages`, `settlements`, `statements`, `money`, `platform`, `tokens`, `audit`, `operations`;
 //! [`openapi`] describes them.
 //!
@@ -11,10 +11,12 @@
 
 mod accounts;
 mod act;
+mod attempt;
 mod audit;
 pub(crate) mod count;
 mod enter;
 pub(crate) mod envelope;
+pub(crate) mod ids;
 mod money;
 mod openapi;
 mod operations;
@@ -39,6 +41,7 @@ use kernel::Clock;
 use onceseal_http::Protocol;
 use supply::House;
 use supply::consumers::Statements;
+use supply::exit::Quiet;
 use supply::slo::Tally;
 
 pub use rate::{Rate, Rates};
@@ -61,6 +64,8 @@ pub struct Supply {
     pub guard: Arc<Guard>,
     /// How often operators may call.
     pub rates: Rates,
+    /// Which exposures it told of late.
+    pub quiet: Quiet,
     /// What this server counts.
     pub tally: Arc<Tally>,
     /// How long a twin that is running is waited for.

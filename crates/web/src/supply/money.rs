@@ -18,7 +18,7 @@ use supply::{Code, Object, tenants};
 
 use super::accounts::unavailable;
 use super::act;
-use super::enter::{Gate, Who, of_caller};
+use super::enter::{Gate, Who};
 use super::read::{Params, id, missing, pagination};
 use super::{Shared, envelope};
 
@@ -107,7 +107,9 @@ async fn records(State(supply): State<Shared>, query: RawQuery, who: Who) -> Res
         Err(error) => return unavailable(&who, &error),
     };
     let object = match tenants::principal_of(store, who.principal.tenant_id).await {
-        Ok(principal) => principal.map_or_else(|| of_caller(&who), |id| Object::row(Supplier::KIND, id)),
+        Ok(principal) => {
+            principal.map_or_else(|| who.attempt.object.clone(), |id| Object::row(Supplier::KIND, id))
+        }
         Err(error) => return unavailable(&who, &error),
     };
     let viewed =

@@ -2,6 +2,7 @@
 //! access layer sees ([`seen`]) is counted apart from what is refused ([`refused`]), whose count is that of its audit
 //! rows, so that M-016 can be less than 100 %.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::extract::{MatchedPath, Request};
@@ -55,13 +56,17 @@ pub(crate) fn seen(supply: &Supply, request: &Request) -> Seen {
 }
 
 /// The refusal of a request whose URL holds a credential, or whose query can't be read.
-pub(crate) async fn refused(supply: &Supply, seen: Seen, request_id: &str) -> Option<Response> {
+pub(crate) async fn refused(
+    supply: &Supply,
+    seen: Seen,
+    (request_id, client): (&str, Option<IpAddr>),
+) -> Option<Response> {
     let Seen { judgement, route, sighting } = seen;
     let response = match judgement {
         Judgement::Clean => None,
         Judgement::Malformed => Some(envelope::plain(request_id, QUERY_MALFORMED)),
         Judgement::KeyIn { canonical_name } => {
-            if audit(supply, request_id, (canonical_name, route)).await {
+            if audit(supply, (request_id, client), (canonical_name, route)).await {
                 metrics::counter!(REJECTED).increment(1);
             }
             Some(envelope::plain(request_id, QUERY_KEY))
@@ -72,11 +77,14 @@ pub(crate) async fn refused(supply: &Supply, seen: Seen, request_id: &str) -> Op
 }
 
 /// `token.query_key.rejected`: the parameter's canonical name, never its value. Whether it is on record.
-async fn audit(supply: &Supply, request_id: &str, (name, route): (&'static str, String)) -> bool {
-    let door = &supply.door;
-    // It comes from outside: what looks like a credential is masked on its way in.
-    let id = supply.guard.redact(request_id).into_owned();
+async fn audit(
+    supply: &Supply,
+    (request_id, client): (&str, Option<IpAddr>),
+    (name, route): (&'static str, String),
+) -> bool {
+    let (door, id) = (&supply.door, request_id.to_owned());
     let mut row = AuditRow::system("token.query_key.rejected", "request", id.clone(), id);
+    row.client_ip = client.map(|client| client.to_string());
     row.result_code = QUERY_KEY.name.into();
     row.metadata = json!({ "parameter": name, "route": route });
     let random = door.random();

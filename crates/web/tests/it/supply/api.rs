@@ -25,6 +25,7 @@ use secrecy::SecretSlice;
 use serde_json::Value as Json;
 use store::{Query, Store, Write, values};
 use supply::consumers::{Statements, payout, statement};
+use supply::exit::Quiet;
 use supply::tokens::TokenRows;
 use supply::{House as Market, Keys, Policy, Route};
 use tempfile::TempDir;
@@ -108,6 +109,14 @@ impl Api {
     }
 
     pub(crate) async fn in_profile(policy: Policy, profile: Profile) -> Self {
+        Self::changed(policy, |supply| {
+            let protocol = Arc::get_mut(&mut supply.protocol).expect("nobody else has it");
+            protocol.answers.profile = profile;
+        })
+        .await
+    }
+
+    pub(crate) async fn changed(policy: Policy, change: impl FnOnce(&mut Supply)) -> Self {
         let random = Arc::new(CountingRandom::default());
         let key = IssuerKey::random(&*random).expect("a key");
         let issuer =
@@ -122,9 +131,7 @@ impl Api {
             let door = state.visa.door().clone();
             kept = Some(door.clone());
             let mut supply = supply((door, &path), (numbers, at), held, Arc::clone(&state.clock));
-            if let Some(protocol) = Arc::get_mut(&mut supply.protocol) {
-                protocol.answers.profile = profile;
-            }
+            change(&mut supply);
             market = Some(Arc::clone(&supply.house));
             guard = Some(Arc::clone(&supply.guard));
             statements = Some(Arc::clone(&supply.statements));
@@ -429,6 +436,7 @@ fn supply(
         protocol: Arc::new(Protocol::new(hashes, random)),
         guard,
         rates: Rates::default(),
+        quiet: Quiet::default(),
         tally: Arc::default(),
         twin_wait: Duration::from_millis(200),
         buyer_keys: secret(6),

@@ -12,7 +12,7 @@ fn canary() -> String {
 }
 
 /// Withheld, audited as this event, alerted, and nowhere to be found.
-async fn withheld(desk: &Desk, event: &str, exposures: i64) {
+pub(crate) async fn withheld(desk: &Desk, event: &str, exposures: i64) {
     let sql = format!(
         "select count(*) from audit_events where event_name = '{event}' and result_code = 'SUP_COM_5002'"
     );
