@@ -1,7 +1,7 @@
 //! The hold of an earning is over (J-RELEASE), and what its supplier owes is taken out of what was released
 //! (J-RECOVER). The system's, under the key `release:<id>`.
 
-use door::{Failure, Steps};
+use door::{AuditRow, Failure, Steps};
 use kernel::Time;
 use kernel::money::Money;
 use ledger::{Account, ids, posting};
@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::json;
 use store::{Error, Query, Row, Value, Write, values};
 
-use super::reverse::{Side, lots, reverse};
+use super::reverse::{Reversed, Side, lots, reverse};
 use crate::action::{Action, Change, Context, Event, Refusal, Stop};
 use crate::books::{self, Books};
 use crate::caller::Object;
@@ -105,6 +105,25 @@ fn posted(context: &Context, books: &mut Books, after: &Earning, at: Time) -> Re
     Ok(Posted { writes, recovered: after.available.least(debt)? })
 }
 
+/// An audit event's name, and an earning before and after.
+type Moved<'a> = (&'static str, &'a Earning, &'a Earning);
+
+fn told((event, before, after): Moved<'_>) -> Event {
+    let name = match event {
+        "supply.earning.release" => "supply.earning.release.succeeded",
+        _ => "supply.earning.reverse.succeeded",
+    };
+    let object = Object::row(Earning::KIND, after.id);
+    Event { name, object, version: after.version, before: before.state(), after: after.state() }
+}
+
+fn audited(context: &Context, (event, before, after): Moved<'_>, recovered: Money) -> AuditRow {
+    let mut row = context.caller.audit(event, &Object::row(Earning::KIND, after.id));
+    (row.before_state, row.after_state) = (before.state(), after.state());
+    row.metadata = json!({ "recovered_minor": recovered.minor() });
+    row
+}
+
 impl Action for Release {
     type Prepared = ();
     type State = State;
@@ -155,31 +174,32 @@ impl Action for Release {
         let mut books = state.books.clone();
         let Posted { writes: journals, recovered } = posted(context, &mut books, &after, at)?;
         let mut writes = vec![Self::write(context, earning, &after, at)];
-        let object = self.object();
-        let told = |name, seen: &Earning| Event {
-            name,
-            object: object.clone(),
-            version: after.version,
-            before: earning.state(),
-            after: seen.state(),
-        };
-        let mut events = vec![told("supply.earning.release.succeeded", &after)];
+        let released = after.available;
+        let mut taken = Reversed::default();
         if recovered.sign().is_gt() {
             let all: Vec<Earning> = state.released.iter().chain([&after]).cloned().collect();
-            writes.extend(reverse(context, (Side::Released, recovered), &all, at)?);
-            events.push(Event {
-                before: json!({ "recovered_minor": "0" }),
-                after: json!({ "recovered_minor": recovered.minor() }),
-                ..told("supply.earning.reverse.succeeded", &after)
-            });
+            taken = reverse(context, (Side::Released, recovered), &all, at)?;
         }
+        writes.append(&mut taken.writes);
+        // The state between the two writes of this row is nobody's.
+        let mut rows = vec![("supply.earning.release", earning, &after)];
+        for (before, now) in &taken.earnings {
+            let is_own = before.id == earning.id;
+            if let Some(row) = rows.first_mut().filter(|_| is_own) {
+                row.2 = now;
+            }
+            rows.push(("supply.earning.reverse", if is_own { earning } else { before }, now));
+        }
+        let after = rows.first().map_or(&after, |row| row.2);
+        let events = rows.iter().map(|row| told(*row)).collect();
+        let audit = rows.iter().skip(1).map(|row| audited(context, *row, recovered)).collect();
         writes.extend(journals);
         writes.extend(books.balances_of_a_call(at));
         let data = Released {
             earning_id: earning.id,
             status: after.status.as_str(),
-            released_amount: after.available.into(),
-            released_amount_minor: after.available.minor(),
+            released_amount: released.into(),
+            released_amount_minor: released.minor(),
             recovered_amount: recovered.into(),
             recovered_amount_minor: recovered.minor(),
             currency_code: after.currency.code(),
@@ -187,7 +207,7 @@ impl Action for Release {
         };
         let metadata = json!({ "recovered_minor": recovered.minor() });
         let (before, after) = (earning.state(), after.state());
-        Ok(Change { before, after, metadata, writes, events, ..Change::of(object, &data)? })
+        Ok(Change { before, after, metadata, writes, audit, events, ..Change::of(self.object(), &data)? })
     }
 
     fn outrun(&self, write: &'static str, state: &State) -> Option<Refusal> {

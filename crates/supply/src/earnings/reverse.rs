@@ -66,22 +66,35 @@ pub(crate) fn lots(side: Side, user: &str, bound: &str, values: Vec<Value>) -> Q
     Query::new(name, sql, values)
 }
 
+/// What was taken back.
+#[derive(Debug, Default)]
+pub(crate) struct Reversed {
+    /// The rows.
+    pub(crate) writes: Vec<Write>,
+    /// Each earning that is touched, before and after.
+    pub(crate) earnings: Vec<(Earning, Earning)>,
+}
+
 /// Takes `total` out of the lots, the oldest first.
 pub(crate) fn reverse(
     context: &Context,
     (side, total): (Side, Money),
     found: &[Earning],
     at: Time,
-) -> Result<Vec<Write>, Stop> {
+) -> Result<Reversed, Stop> {
     let lot = |earning: &Earning| {
         let (id, available_at) = (ids::Earning(earning.id), earning.available_at);
         Ok::<_, Stop>(Lot { earning: id, available_at, amount: side.of(earning)? })
     };
     let items = draw::oldest_first(total, &found.iter().map(lot).collect::<Result<Vec<_>, _>>()?)?;
-    let Some((last, whole)) = items.split_last() else { return Ok(Vec::new()) };
-    let Some(earning) = found.iter().find(|earning| earning.id == last.earning.0) else {
-        return Ok(Vec::new());
-    };
+    let mut earnings = Vec::new();
+    for item in items {
+        let earning = found.iter().find(|earning| earning.id == item.earning.0);
+        if let Some(earning) = earning {
+            earnings.push((earning.clone(), taken(earning, (side, item.amount))?));
+        }
+    }
+    let Some(((earning, after), whole)) = earnings.split_last() else { return Ok(Reversed::default()) };
     let mut writes = Vec::new();
     if !whole.is_empty() {
         let sql = if side == Side::Held { HELD_BEFORE } else { RELEASED_BEFORE };
@@ -90,16 +103,12 @@ pub(crate) fn reverse(
         row.extend(values![earning.tenant_id, earning.user_id, until, until, earning.id]);
         writes.push(Write::any("earnings.reverse", sql, row));
     }
-    writes.push(last_of(context, (side, last.amount), earning, at)?);
-    Ok(writes)
+    writes.push(last_of(context, earning, after, at));
+    Ok(Reversed { writes, earnings })
 }
 
-fn last_of(
-    context: &Context,
-    (side, amount): (Side, Money),
-    earning: &Earning,
-    at: Time,
-) -> Result<Write, Stop> {
+/// An earning as it is without `amount`.
+fn taken(earning: &Earning, (side, amount): (Side, Money)) -> Result<Earning, Stop> {
     let reversed = earning.reversed.plus(amount)?;
     let available = match side {
         Side::Held => earning.available,
@@ -111,9 +120,13 @@ fn last_of(
         Side::Released if available.sign().is_gt() => EarningStatus::Available,
         Side::Released => EarningStatus::Withdrawn,
     };
-    let mut row = vec![Value::Money(reversed.count()), Value::Money(available.count())];
-    row.extend(values![status.as_str()]);
+    Ok(Earning { reversed, available, status, version: earning.version + 1, ..earning.clone() })
+}
+
+fn last_of(context: &Context, earning: &Earning, after: &Earning, at: Time) -> Write {
+    let mut row = vec![Value::Money(after.reversed.count()), Value::Money(after.available.count())];
+    row.extend(values![after.status.as_str()]);
     row.extend(context.stamp(at));
     row.extend(values![earning.id, earning.tenant_id, earning.version]);
-    Ok(Write::one("earning.reverse", LAST, row))
+    Write::one("earning.reverse", LAST, row)
 }

@@ -2,13 +2,13 @@
 //! calls were charged, or a part of it (J-REFUND). The supplier's side comes out of its earnings, oldest first, of
 //! whatever order they came; what they do not hold, it owes.
 
-use door::{Failure, Steps};
+use door::{AuditRow, Failure, Steps};
 use kernel::Time;
 use kernel::money::Money;
 use ledger::split::{Reversal, Split};
 use ledger::{Account, ids, posting};
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value as Json, json};
 use store::{Error, Query, Row, Write, values};
 
 use super::close::give_rest_back;
@@ -90,7 +90,7 @@ impl Refund {
         books: &mut Books,
         (order, split): (&Order, Split),
         at: Time,
-    ) -> Result<Vec<Write>, Stop> {
+    ) -> Result<(Vec<Write>, Json), Stop> {
         let (supplier, buyer) = (ids::Supplier(order.supplier_user_id), ids::Buyer(order.buyer_user_id));
         let pending = books.balance(Account::pending(supplier), order.currency)?;
         let available = books.balance(Account::available(supplier), order.currency)?;
@@ -99,12 +99,16 @@ impl Refund {
         if split.rest().sign().is_gt() {
             writes.push(insert(context, &Self::shown(context, state, order, split.rest(), at)?, at));
         }
-        writes.extend(reverse(context, (Side::Held, reversal.pending()), &state.held, at)?);
-        writes.extend(reverse(context, (Side::Released, reversal.available()), &state.released, at)?);
+        let held = reverse(context, (Side::Held, reversal.pending()), &state.held, at)?;
+        let released = reverse(context, (Side::Released, reversal.available()), &state.released, at)?;
+        let after = json!({ "status": "withdrawn", "version": 0, "reversed_minor": split.rest().minor(),
+            "pending_minor": reversal.pending().minor(), "available_minor": reversal.available().minor(),
+            "earnings": held.earnings.len() + released.earnings.len() });
+        writes.extend(held.writes.into_iter().chain(released.writes));
         if let Some(journal) = posting::refund(ids::Refund(state.refund), supplier, buyer, reversal)? {
             writes.extend(books.post(context, &journal, at)?);
         }
-        Ok(writes)
+        Ok((writes, after))
     }
 
     fn shown<'a>(
@@ -133,14 +137,13 @@ impl Refund {
         })
     }
 
-    fn taken_back(state: &State, split: Split) -> Event {
-        Event {
-            name: "supply.earning.reverse.succeeded",
-            object: Object::row(Earning::KIND, state.earning),
-            version: 0,
-            before: json!({}),
-            after: json!({ "status": "withdrawn", "version": 0, "reversed_minor": split.rest().minor() }),
-        }
+    /// One row of the audit and one event for all earnings that it came out of, which may be as many as calls: of the
+    /// row that shows it.
+    fn taken_back(context: &Context, state: &State, after: Json) -> (AuditRow, Event) {
+        let (object, before) = (Object::row(Earning::KIND, state.earning), json!({}));
+        let mut audit = context.caller.audit("supply.earning.reverse", &object);
+        (audit.before_state, audit.after_state) = (before.clone(), after.clone());
+        (audit, Event { name: "supply.earning.reverse.succeeded", object, version: 0, before, after })
     }
 }
 
@@ -202,7 +205,8 @@ impl Action for Refund {
             Shift::Return.writes(context, found, order.remaining, at)?
         };
         writes.push(order.end(context, OrderStatus::Refunded, "refunded", at));
-        writes.extend(Self::reversal(context, state, &mut books, (order, split), at)?);
+        let (reversal, taken) = Self::reversal(context, state, &mut books, (order, split), at)?;
+        writes.extend(reversal);
         writes.extend(give_rest_back(context, &mut books, order, at)?);
         writes.extend(books.balances(at));
         let refund_id = split.whole().sign().is_gt().then_some(state.refund);
@@ -220,11 +224,16 @@ impl Action for Refund {
         };
         let after = order.after(OrderStatus::Refunded, Some("refunded"));
         let mut events = vec![order.told("supply.order.refund.succeeded", &after)];
-        events.extend(split.rest().sign().is_gt().then(|| Self::taken_back(state, split)));
+        let mut audit = Vec::new();
+        if split.rest().sign().is_gt() {
+            let (row, event) = Self::taken_back(context, state, taken);
+            audit.push(row);
+            events.push(event);
+        }
         let metadata = json!({ "refund_id": refund_id, "returned_minor": rest.minor(),
             "refunded_minor": split.whole().minor(), "supplier_part_minor": split.rest().minor() });
         let before = order.state();
-        Ok(Change { before, after, metadata, writes, events, ..Change::of(order.object(), &data)? })
+        Ok(Change { before, after, metadata, writes, audit, events, ..Change::of(order.object(), &data)? })
     }
 
     fn outrun(&self, write: &'static str, state: &State) -> Option<Refusal> {

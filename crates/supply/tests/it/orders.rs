@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use serde_json::json;
-use store::{Value, Write};
+use store::{Query, Value, Write, values};
 use supply::orders::{Cancel, Cause, Close, Create, Pay, Refund};
 use supply::platform::{orders_to_close, orders_to_time_out};
+use supply::rows::Earning;
 use supply::{Caller, Capacity};
 
 use crate::market::{ADMIN, BUYER, BUYER_TENANT, OTHER_TENANT, SUPPLIER_TENANT, told};
@@ -78,6 +79,20 @@ async fn a_debt_is_paid_by_the_next_release() {
         ("0".into(), "1380".into())
     );
     assert_eq!(market.announced("supply.earning.reverse.succeeded").await, 2);
+    // Refund and recovery; and what is on record of the released earning is what was committed.
+    assert_eq!(market.audited("supply.earning.reverse", "OK").await, 2);
+    let sql = format!("select {} from supply_earnings e order by e.id desc limit 1", Earning::COLUMNS);
+    let row = market.door.store().query(Query::new("earning", sql, vec![])).await.unwrap().remove(0);
+    let stands = Earning::read(&row).unwrap();
+    for event in ["supply.earning.release", "supply.earning.reverse"] {
+        let sql = "select after_state from audit_events where event_name = $1 order by id desc limit 1";
+        let row =
+            market.door.store().query(Query::new("audit", sql, values![event])).await.unwrap().remove(0);
+        let after: serde_json::Value = serde_json::from_str(row.text(0).unwrap()).unwrap();
+        assert_eq!(after, stands.state(), "{event}");
+    }
+    let versions = "select count(*) from outbox where object_type = 'supply_earning' and object_id = $1 and aggregate_version = $2";
+    assert_eq!(market.count(versions, values![stands.id.to_string(), stands.version]).await, 2);
     market.sound("the recovery").await;
 }
 

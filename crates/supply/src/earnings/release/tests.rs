@@ -89,7 +89,16 @@ fn a_debt_is_taken_out_of_what_was_released_the_oldest_first() {
     let reversed = change.writes.iter().find(|write| write.name == "earning.reverse").unwrap();
     assert_eq!(reversed.values[..2], [Value::Money(4_000_000), Value::Money(6_000_000)]);
     assert_eq!(reversed.values.last(), Some(&Value::Int(3)), "the version that the release made");
-    assert_eq!(change.events.len(), 2);
+    let after = &change.after;
+    assert_eq!((&after["version"], &after["available_amount_minor"]), (&json!(4), &json!("6")));
+    assert_eq!(after["reversed_amount_minor"], "4");
+    let data: serde_json::Value = serde_json::from_str(&change.data).unwrap();
+    assert_eq!((&data["version"], &data["released_amount_minor"]), (&json!(4), &json!("10")));
+    let events: Vec<_> = change.events.iter().map(|event| (event.name, event.version)).collect();
+    assert_eq!(events, [("supply.earning.release.succeeded", 4), ("supply.earning.reverse.succeeded", 4)]);
+    assert!(change.events.iter().all(|event| event.after == *after && event.before == change.before));
+    let audit: Vec<_> = change.audit.iter().map(|row| (row.event_name, &row.after_state)).collect();
+    assert_eq!(audit, [("supply.earning.reverse", after)]);
 
     // An older one, compensated meanwhile, is taken first.
     let older = Earning {
@@ -106,4 +115,14 @@ fn a_debt_is_taken_out_of_what_was_released_the_oldest_first() {
     assert!(names.contains(&"earnings.reverse") && names.contains(&"earning.reverse"), "{names:?}");
     let last = change.writes.iter().find(|write| write.name == "earning.reverse").unwrap();
     assert_eq!(last.values[..2], [Value::Money(1_000_000), Value::Money(9_000_000)]);
+    let touched: Vec<_> = change.audit.iter().map(|row| row.object_id.as_str()).collect();
+    assert_eq!((touched, change.events.len()), (vec!["7", "1"], 3));
+    assert_eq!(change.audit[0].after_state["status"], "withdrawn");
+}
+
+#[test]
+fn what_a_debt_takes_whole_is_withdrawn_and_said_so() {
+    let change = decided(&state(Some(earning(1, "0")), ("10", "0", "40")), NOW).unwrap();
+    assert_eq!((&change.after["status"], &change.after["version"]), (&json!("withdrawn"), &json!(4)));
+    assert_eq!(change.after["available_amount_minor"], "0");
 }
