@@ -98,7 +98,8 @@ impl Protocol {
             Ok((path, node)) => {
                 let payload = self.fingerprints.of(parts.method.as_str(), &path, &node);
                 let protocol = Arc::clone(self);
-                Ok(Call(Arc::new(Inner { protocol, asked, path, node, payload })))
+                let bare = body.is_empty();
+                Ok(Call(Arc::new(Inner { protocol, asked, path, node, bare, payload })))
             }
             Err(rejection) => Err(Rejected::with(self.answers.rejected(&asked, &rejection))),
         }
@@ -159,6 +160,7 @@ struct Inner {
     asked: Asked,
     path: ApiPath,
     node: Node,
+    bare: bool,
     payload: Payload,
 }
 
@@ -173,6 +175,12 @@ impl Call {
     #[must_use]
     pub fn path(&self) -> &ApiPath {
         &self.0.path
+    }
+
+    /// Whether it came without a body, which otherwise counts as `{}`.
+    #[must_use]
+    pub fn is_bare(&self) -> bool {
+        self.0.bare
     }
 
     /// The body.

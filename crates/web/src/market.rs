@@ -14,7 +14,6 @@ use auth::{Grant, Role, Scopes, UserType};
 use axum::extract::{Request, State};
 use axum::http::Uri;
 use door::{Answer as Answered, Submission};
-use kernel::Time;
 use serde_json::{Map, Value as Json, json};
 
 use crate::arrival;
@@ -23,6 +22,7 @@ use crate::edge::Edge;
 use crate::operator::{Answer, asked, input, invalid, nothing_asked, nothing_left, shown, text, unusable};
 use crate::problem::Problem;
 use crate::supply::Supply;
+use crate::supply::read::rfc3339;
 use crate::token::Operator;
 
 type Shared = State<Arc<Edge>>;
@@ -87,8 +87,11 @@ pub(crate) async fn slo(_operator: Operator, State(edge): Shared, uri: Uri) -> A
     let asked = asked(uri.query().unwrap_or_default(), &["since", "until"])?;
     let instant = |name: &str| {
         let text = asked.get(name).and_then(Json::as_str);
-        text.map(|text| Time::parse_rfc3339(text).map_err(|cause| invalid(format!("{name}: {cause}"))))
-            .transpose()
+        let wrong = |text: &str| {
+            let shown: String = text.chars().take(40).collect();
+            invalid(format!("{name}: {shown:?} is not a time like 2026-03-01T09:49:14Z"))
+        };
+        text.map(|text| rfc3339(text).ok_or_else(|| wrong(text))).transpose()
     };
     // The store's clock may be ahead of what is known of it, and what was just counted is part of it.
     let to = instant("until")?.unwrap_or_else(|| supply.clock.now().plus(Duration::from_secs(1)));

@@ -134,11 +134,10 @@ fn line<'a>(text: &mut String, fields: impl IntoIterator<Item = &'a str>) {
 }
 
 fn field(text: &str) -> String {
-    // A spreadsheet takes these for the beginning of a formula.
-    let harmless = match text.chars().next() {
-        Some('=' | '+' | '-' | '@' | '\t' | '\r') => format!("'{text}"),
-        _ => text.to_owned(),
-    };
+    // A spreadsheet takes these for the beginning of a formula, also behind blanks; some take the wide ones as well.
+    let begins = |c: char| matches!(c, '=' | '+' | '-' | '@' | '＝' | '＋' | '－' | '＠');
+    let is_formula = text.starts_with(['\t', '\r', '\n']) || text.trim_start().starts_with(begins);
+    let harmless = if is_formula { format!("'{text}") } else { text.to_owned() };
     if harmless.contains([',', '"', '\r', '\n']) {
         return format!("\"{}\"", harmless.replace('"', "\"\""));
     }
@@ -155,5 +154,19 @@ mod tests {
         line(&mut text, ["a", "b"]);
         line(&mut text, ["=1+1", "x,y", "say \"no\"", "two\nlines", "@sum", "+1"]);
         assert_eq!(text, "a,b,,,,\r\n'=1+1,\"x,y\",\"say \"\"no\"\"\",\"two\nlines\",'@sum,'+1\r\n");
+    }
+
+    #[test]
+    fn nothing_that_a_spreadsheet_may_compute_begins_a_field() {
+        for begins in ["=", "+", "-", "@", "＝", "＋", "－", "＠", "\t", "\t=", " =", "\u{3000}＝", "\u{a0}+"]
+        {
+            assert!(field(&format!("{begins}1")).starts_with('\''), "{begins:?}");
+        }
+        for line in ["\r", "\n", "\r\n="] {
+            assert!(field(&format!("{line}1")).starts_with("\"'"), "{line:?}");
+        }
+        for plain in ["1-1", "a=b", "", " ", "退款 -1"] {
+            assert_eq!(field(plain), plain);
+        }
     }
 }

@@ -170,7 +170,7 @@ async fn suspend(State(supply): State<Shared>, Path(text): Path<String>, who: Wh
 /// 204, or why not; a body is refused.
 async fn remove(State(supply): State<Shared>, Path(text): Path<String>, who: Who, call: Call) -> Response {
     let Some(account_id) = id(&text) else { return missing(who.request_id(), Code::AccMissing) };
-    match call.fields(|_| Some(())) {
+    match call.fields(|fields| if call.is_bare() { Some(()) } else { fields.fault("", "no_body") }) {
         Ok(()) => own(&supply, &call, &who, Delete { account_id }).await,
         Err(rejected) => rejected.into_response(),
     }

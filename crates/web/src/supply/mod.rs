@@ -24,7 +24,7 @@ mod packages;
 mod platform;
 pub(crate) mod query_key;
 mod rate;
-mod read;
+pub(crate) mod read;
 mod settlements;
 mod statements;
 mod texts;

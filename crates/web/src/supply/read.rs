@@ -109,9 +109,9 @@ pub(super) fn instant(fields: &mut Fields<'_>, name: &'static str) -> Option<Tim
     rfc3339(text).or_else(|| fields.fault(name, "rfc3339"))
 }
 
-/// An instant as RFC 3339, section 5.6, writes it, at most [`INSTANT_MAX`] characters. Readers of times take more
-/// than that.
-pub(super) fn rfc3339(text: &str) -> Option<Time> {
+/// An instant as RFC 3339, section 5.6, writes it, at most [`INSTANT_MAX`] characters, with an offset of less than a day
+/// and no leap second, which no clock of ours has. Readers of times take more than that.
+pub(crate) fn rfc3339(text: &str) -> Option<Time> {
     let form = |text: &str, form: &str| {
         text.len() == form.len()
             && text.bytes().zip(form.bytes()).all(|(byte, like)| match like {
@@ -124,9 +124,14 @@ pub(super) fn rfc3339(text: &str) -> Option<Time> {
         Some(fraction) => fraction.trim_start_matches(|c: char| c.is_ascii_digit()),
         None => rest,
     };
+    let up_to =
+        |text: &str, at: std::ops::Range<usize>, most: &str| text.get(at).is_none_or(|part| part <= most);
     let fits = text.len() <= INSTANT_MAX
         && form(first, "0000-00-00T00:00:00")
-        && ["Z", "+00:00", "-00:00"].into_iter().any(|like| form(zone, like));
+        && up_to(first, 17..19, "59")
+        && ["Z", "+00:00", "-00:00"].into_iter().any(|like| form(zone, like))
+        && up_to(zone, 1..3, "23")
+        && up_to(zone, 4..6, "59");
     if fits { Time::parse_rfc3339(text).ok() } else { None }
 }
 
@@ -169,8 +174,30 @@ mod tests {
 
     #[test]
     fn an_instant_is_written_as_rfc_3339_has_it() {
-        for text in ["2026-03-27T02:03:04Z", "2026-03-27t02:03:04.123z", "2026-03-27T02:03:04.1+08:00"] {
+        for text in [
+            "2026-03-27T02:03:04Z",
+            "2026-03-27t02:03:04.123z",
+            "2026-03-27T02:03:04.1+08:00",
+            "2026-03-27T23:59:59-23:59",
+            "2024-02-29T00:00:00-00:00",
+        ] {
             assert!(rfc3339(text).is_some(), "{text}");
+        }
+        for impossible in [
+            "2026-03-27T02:03:04+24:00",
+            "2026-03-27T02:03:04-25:00",
+            "2026-03-27T02:03:04+99:59",
+            "2026-03-27T02:03:04+08:60",
+            "2026-03-27T02:03:60Z",
+            "2026-12-31T23:59:60Z",
+            "2026-03-27T02:60:04Z",
+            "2026-03-27T24:00:00Z",
+            "2026-02-29T00:00:00Z",
+            "2026-13-01T00:00:00Z",
+            "2026-00-10T00:00:00Z",
+            "2026-04-31T00:00:00Z",
+        ] {
+            assert_eq!(rfc3339(impossible), None, "{impossible}");
         }
         let wrong =
             ["2026-03-27 02:03:04Z", "2026-03-27T02:03Z", "20260327T020304Z", "2026-03-27T02:03:04.Z"];

@@ -91,12 +91,23 @@ async fn instants_are_rfc_3339_and_pages_have_one_spelling() {
     let (_, _, token) = supplier(&api, "one").await;
     let admin = api.admin_token().to_owned();
     let floors = |from: &str| json!({ "provider": "openai", "model": "m", "floor_input": 8, "floor_output": 32, "effective_from": from });
-    for (from, status) in
-        [("2099-01-01 00:00:00Z", 400), ("20990101T000000Z", 400), ("2099-01-01T00:00:00+08:00", 200)]
-    {
+    for (from, status) in [
+        ("2099-01-01 00:00:00Z", 400),
+        ("20990101T000000Z", 400),
+        ("2099-01-01T00:00:00+24:00", 400),
+        ("2099-01-01T00:00:60Z", 400),
+        ("2099-02-29T00:00:00Z", 400),
+        ("2099-01-01T00:00:00+08:00", 200),
+    ] {
         let path = (Method::PUT, "/api/v1/platform/price-protection");
         let got = api.write(path, &admin, &api.key(), &floors(from).to_string()).await;
         assert_eq!(got.status, status, "{from}: {}", got.text());
+    }
+    for bound in ["2026-01-01T00:00:00%2B24:00", "2026-01-01T00:00:60Z"] {
+        let got = api.read(&format!("/api/v1/audit/metrics/m013?start={bound}"), &admin).await;
+        assert_eq!((got.status, told(&got).1.as_str()), (400, "SUP_COM_4002"), "{bound}");
+        let got = api.house.order(Method::GET, &format!("slo?since={bound}")).await;
+        assert_eq!(got.status, 400, "{bound}: {}", got.text());
     }
     for (query, status) in [("page=1", 200), ("page=%2B1", 400), ("page=01", 400), ("page_size=0020", 400)] {
         let got = api.read(&format!("/api/v1/supply/accounts?{query}"), &token).await;
@@ -130,4 +141,22 @@ async fn a_token_that_the_issuer_would_not_sign_is_refused_by_its_field() {
         assert_eq!(posted(&api, path, &admin, &grant(role, scope)).await, is(400, "SUP_COM_4001", fault));
     }
     assert_eq!(posted(&api, path, &admin, &grant("owner", "billing:read")).await.0, 201);
+}
+
+#[tokio::test]
+async fn an_account_is_deleted_without_a_body() {
+    let api = Api::new().await;
+    let (_, _, token) = supplier(&api, "one").await;
+    let mount = json!({ "provider": "openai", "account_type": "api_key", "risk_ack": true,
+        "credential_input": testkit::canary::credential("a") });
+    let account = api.done("/api/v1/supply/accounts", &token, &mount.to_string()).await["account_id"].clone();
+    let (path, key) = (format!("/api/v1/supply/accounts/{account}"), api.key());
+    for body in ["{}", "null", r#"{"force":true}"#] {
+        let got = api.write((Method::DELETE, &path), &token, &key, body).await;
+        assert_eq!(got.status, 400, "{body}: {}", got.text());
+    }
+    let got = api.write((Method::DELETE, &path), &token, &key, "{}").await;
+    assert_eq!(told(&got), is(400, "SUP_COM_4001", ": no_body"));
+    let gone = api.write((Method::DELETE, &path), &token, &key, "").await;
+    assert_eq!((gone.status, gone.body.len()), (204, 0), "{}", gone.text());
 }
