@@ -9,7 +9,8 @@ use crate::access::Principal;
 use crate::bearer;
 use crate::refusal::Refusal;
 use crate::status::Statuses;
-use crate::verify::Verifier;
+use crate::token::Token;
+use crate::verify::{Verified, Verifier};
 
 /// Tells who calls.
 #[derive(Debug)]
@@ -38,6 +39,14 @@ impl Callers {
         let verified = self.verifier.verify(&token, now).await?;
         self.statuses.check(&verified, now).await?;
         Ok(verified.principal())
+    }
+
+    /// Whether a token that somebody asks about is genuine; its standing is another question.
+    ///
+    /// # Errors
+    /// The [`Refusal`] of the first check that is not passed.
+    pub async fn verify(&self, token: &Token, now: Time) -> Result<Verified, Refusal> {
+        self.verifier.verify(token, now).await
     }
 
     /// For [`Statuses::revoke`].

@@ -54,7 +54,8 @@ pub(super) async fn fill(market: &Market, owners: [&Supplier; 2], phone: &Phone)
 /// # Errors
 /// The server refuses it.
 pub(super) async fn administrator(market: &Market) -> Result<(String, i64), String> {
-    let said = market.client.read("/api/v1/platform/tokens/introspect", &market.admin).await?;
+    let said =
+        market.platform("/api/v1/platform/tokens/introspect", json!({ "token": market.admin })).await?;
     let grant = json!({ "tenant_id": said.get("tenant_id"), "user_id": said.get("user_id"), "role": "admin",
         "user_type": "platform", "scope": ["*"], "ttl_seconds": 259_200 });
     let made = market.platform("/api/v1/platform/tokens/issue", grant).await?;

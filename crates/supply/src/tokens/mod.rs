@@ -2,6 +2,7 @@
 //! what the edge asks for at each request. Only a fingerprint is kept; a token is shown once.
 
 mod issue;
+mod known;
 mod refresh;
 mod revoke;
 mod standing;
@@ -23,6 +24,7 @@ use crate::platform::fields;
 use crate::rows::Reader;
 
 pub use issue::Issue;
+pub use known::{By, Known};
 pub use refresh::Refresh;
 pub use revoke::Revoke;
 pub use standing::TokenRows;

@@ -4,21 +4,24 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use auth::{Grant, Need, Role, Scopes, Token, UserType};
+use auth::token::TOKEN_MAX;
+use auth::{Grant, Need, Role, Scopes, Token, UserType, scope};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Path, State};
-use axum::http::header::AUTHORIZATION;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::post;
 use guard::Guard;
 use onceseal_http::{Call, Fields, Node};
+use secrecy::ExposeSecret as _;
+use serde::Serialize;
 use serde_json::json;
 use supply::Code;
-use supply::tokens::{Issue, Refresh, Revoke, Shown};
+use supply::tokens::{By, Issue, Known, Refresh, Revoke, Shown};
 
 use super::Shared;
+use super::accounts::unavailable;
 use super::act::{Kept, audited, own, submit, succeeded};
 use super::enter::{Gate, Who};
 use super::envelope::{self, Fixed};
@@ -35,15 +38,30 @@ const ANSWER_MAX: usize = 64 * 1024;
 
 pub(super) fn routes(supply: &Shared) -> Router<Shared> {
     let staff = Gate::write(Need::write(ISSUE));
+    // A question, whatever its method: people of a tenant ask about its tokens, the platform's staff about all.
+    let looking = Gate::write(Need::read(scope::SUPPLY_AUDIT_READ).or_admin(ISSUE));
     let router = Router::new()
         .route("/api/v1/platform/tokens/{tokenId}/revoke", staff.around(supply, post(revoke)))
-        .route("/api/v1/platform/tokens/introspect", Gate::read(ISSUE).around(supply, get(introspect)));
+        .route("/api/v1/platform/tokens/introspect", looking.around(supply, post(introspect)));
     if supply.issuer.is_none() {
         return router;
     }
     router
         .route("/api/v1/platform/tokens/issue", staff.around(supply, post(issue)))
         .route("/api/v1/platform/tokens/{tokenId}/refresh", staff.around(supply, post(refresh)))
+}
+
+enum Asked {
+    Token(Token),
+    Row(i64),
+}
+
+/// `data` of an answer about a token.
+#[derive(Serialize)]
+struct Introspection {
+    active: bool,
+    #[serde(flatten)]
+    claims: Option<Known>,
 }
 
 /// Reads what a token is to say.
@@ -156,7 +174,7 @@ async fn revoke(State(supply): State<Shared>, Path(text): Path<String>, who: Who
     }
     let found = match supply::tokens::of(supply.door.store(), token_id).await {
         Ok(found) => found,
-        Err(error) => return super::accounts::unavailable(&who, &error),
+        Err(error) => return unavailable(&who, &error),
     };
     let tenant = found.map_or(who.principal.tenant_id, |(tenant, _)| tenant);
     let caller = who.caller(tenant);
@@ -167,13 +185,48 @@ async fn revoke(State(supply): State<Shared>, Path(text): Path<String>, who: Who
     response
 }
 
-/// What the calling token says.
-async fn introspect(State(supply): State<Shared>, headers: HeaderMap, who: Who) -> Response {
-    // It passed all checks on its way in here.
-    let active = headers.contains_key(AUTHORIZATION) && supply.clock.now().micros() > 0;
+/// Which token is asked about: the one in the body, which is neither logged nor kept, or the one of a row.
+fn asked(fields: &mut Fields<'_>) -> Option<Asked> {
+    let token = fields.optional("token", |fields, name| fields.secret(name, 1..=TOKEN_MAX));
+    let id = fields.optional("token_id", |fields, name| fields.whole(name, 1..=i64::MAX));
+    match (token?, id?) {
+        (Some(token), None) => Some(Asked::Token(Token::new(token.expose_secret()))),
+        (None, Some(id)) => Some(Asked::Row(id)),
+        (None, None) => fields.fault("token", "required"),
+        (Some(_), Some(_)) => fields.fault("token_id", "only_one"),
+    }
+}
+
+/// What a token says, while it is good; of another tenant's only the platform's staff hear. Whatever else is asked
+/// about, it is not active and nothing more.
+async fn introspect(State(supply): State<Shared>, who: Who, call: Call) -> Response {
+    let asked = match call.fields(asked) {
+        Ok(asked) => asked,
+        Err(rejected) => return rejected.into_response(),
+    };
+    let now = supply.clock.now();
+    let by = match asked {
+        Asked::Row(id) => Some(By::Id(id)),
+        // Anybody could write the rest of a token that was issued; its signature nobody.
+        Asked::Token(token) => match supply.callers.verify(&token, now).await {
+            Ok(verified) => Some(By::Fingerprint(verified.fingerprint)),
+            Err(refusal) if refusal.code() == auth::Code::TokenStatusUnavailable => {
+                return envelope::later(who.request_id(), Fixed::from(refusal.code()), 1);
+            }
+            Err(_) => None,
+        },
+    };
+    let known = match by {
+        Some(by) => Known::find(supply.door.store(), by, now).await,
+        None => Ok(None),
+    };
     let principal = &who.principal;
-    let scopes: Vec<&str> = principal.scopes.iter().collect();
-    let said = json!({ "active": active, "tenant_id": principal.tenant_id, "user_id": principal.operator_id,
-        "role": principal.role.as_str(), "user_type": principal.user_type.as_str(), "scope": scopes, "jti": principal.jti });
-    envelope::data(who.request_id(), &said)
+    let may_hear = |known: &Known| principal.is_admin() || known.tenant_id == principal.tenant_id;
+    match known {
+        Ok(known) => {
+            let claims = known.filter(may_hear);
+            envelope::data(who.request_id(), &Introspection { active: claims.is_some(), claims })
+        }
+        Err(error) => unavailable(&who, &error),
+    }
 }

@@ -1,25 +1,24 @@
 //! Platform tokens (section 3.3).
 
+use auth::scope;
 use supply::Code;
 
-use super::form::{Answer, Body, Field, Kind, Operation, READ, Shape, WRITE, may, must, or_null};
+use super::form::{Answer, Body, Field, Kind, Operation, Shape, WRITE, may, must, or_null};
 
 const STAFF: &[&str] = &["platform:token:write"];
 const TTL: Field =
     may("ttl_seconds", Kind::Whole(60, 259_200), "Life of the token; 900 where nothing is said.");
-const ROLE: Field = must("role", Kind::Word(&["owner", "viewer", "admin"]), "What its bearer is.");
-const USER_TYPE: Field =
-    must("user_type", Kind::Word(&["supply", "consumer", "platform"]), "Which scopes count.");
-const SCOPE: Field = must("scope", Kind::Scopes, "What it opens.");
+const ROLES: &[&str] = &["owner", "viewer", "admin"];
+const USER_TYPES: &[&str] = &["supply", "consumer", "platform"];
 
 const GRANT: Shape = Shape {
     name: "IssueToken",
     fields: &[
         must("tenant_id", Kind::Id, "For a user of this tenant."),
         must("user_id", Kind::Id, "The user."),
-        ROLE,
-        USER_TYPE,
-        SCOPE,
+        must("role", Kind::Word(ROLES), "What its bearer is."),
+        must("user_type", Kind::Word(USER_TYPES), "Which scopes count; that of the user's tenant."),
+        must("scope", Kind::Scopes, "What it opens: nothing that the caller does not hold."),
         TTL,
     ],
 };
@@ -42,16 +41,33 @@ const REVOKED: Shape = Shape {
         must("updated_at", Kind::Instant, "When."),
     ],
 };
+const ABOUT: Shape = Shape {
+    name: "IntrospectToken",
+    fields: &[
+        may(
+            "token",
+            Kind::Secret(1, 8192),
+            "The token, which is neither logged nor kept; exactly one of the two.",
+        ),
+        may("token_id", Kind::Id, "Its id."),
+    ],
+};
 const SAID: Shape = Shape {
     name: "TokenClaims",
     fields: &[
-        must("active", Kind::Flag, "Whether it is good."),
-        must("tenant_id", Kind::Id, "Whose."),
-        must("user_id", Kind::Id, "The user."),
-        ROLE,
-        USER_TYPE,
-        SCOPE,
-        must("jti", Kind::Said, "Its own id."),
+        must(
+            "active",
+            Kind::Flag,
+            "False of one that is revoked, over or unknown, or another tenant's; then nothing more is said.",
+        ),
+        may("token_id", Kind::Id, "Its id."),
+        may("jti", Kind::Said, "Its own id."),
+        may("tenant_id", Kind::Id, "Whose."),
+        may("user_id", Kind::Id, "The user."),
+        may("role", Kind::Word(ROLES), "What its bearer is."),
+        may("user_type", Kind::Word(USER_TYPES), "Which scopes count."),
+        may("scope", Kind::Scopes, "What it opens."),
+        may("expires_at", Kind::Instant, "When it ends."),
     ],
 };
 
@@ -94,10 +110,12 @@ pub(super) const OPERATIONS: &[Operation] = &[
     Operation {
         id: "introspectToken",
         path: "/api/v1/platform/tokens/introspect",
-        summary: "What the calling token says",
-        summary_zh: "查看当前令牌",
-        scopes: STAFF,
+        summary: "What a token says, while it is good",
+        summary_zh: "查验令牌",
+        about: "Of the caller's own tenant, for the platform's administrators of any.",
+        scopes: &[scope::SUPPLY_AUDIT_READ, "platform:token:write"],
+        body: Body::Fields(ABOUT),
         answer: Answer::Data(200, SAID),
-        ..READ
+        ..WRITE
     },
 ];

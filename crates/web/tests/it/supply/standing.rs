@@ -9,7 +9,7 @@ use super::desk::{ACCOUNTS, BATCH, Desk, WITHDRAW, code, is, mount, moving};
 use super::openapi::{document, operations};
 
 /// Writes nothing but their audit.
-const NO_WRITES: [&str; 2] = ["verifyAccount", "lookUpOperation"];
+const NO_WRITES: [&str; 3] = ["verifyAccount", "lookUpOperation", "introspectToken"];
 
 async fn staff(desk: &Desk, path: &str, body: Json) -> crate::house::Got {
     let path = format!("/api/v1/platform/{path}");

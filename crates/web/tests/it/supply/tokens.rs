@@ -100,3 +100,66 @@ async fn a_token_that_is_revoked_or_renewed_opens_nothing_here_and_nothing_elsew
         }
     }
 }
+
+const INTROSPECT: &str = "/api/v1/platform/tokens/introspect";
+
+#[tokio::test]
+async fn whoever_asks_about_a_token_hears_whether_it_is_good() {
+    let desk = Desk::new().await;
+    let admin = desk.api.admin_token().to_owned();
+    let grant = json!({ "tenant_id": desk.tenant, "user_id": desk.operator, "role": "owner", "user_type": "supply",
+        "scope": ["billing:read", "supply:audit:read"], "ttl_seconds": 600 });
+    let made = desk.api.admin(ISSUE, &grant.to_string()).await;
+    let token = made["access_token"].as_str().expect("a token").to_owned();
+    let (by_text, by_id) = (json!({ "token": token }), json!({ "token_id": made["token_id"] }));
+    let asked = async |by: &str, about: &Json| desk.api.done(INTROSPECT, by, &about.to_string()).await;
+    let claims = asked(&admin, &by_text).await;
+    for (field, value) in grant.as_object().expect("an object") {
+        assert!(field == "ttl_seconds" || claims[field] == *value, "{field}: {claims}");
+    }
+    assert_eq!((&claims["active"], &claims["expires_at"]), (&json!(true), &made["expires_at"]));
+    assert_eq!((&asked(&admin, &by_id).await, &asked(&token, &by_id).await), (&claims, &claims));
+    // Another supplier's people hear nothing of it, nor anybody of what was never issued.
+    let (_, _, other) = super::life::supplier(&desk.api, "two").await;
+    let none = json!({ "active": false });
+    let (signed, signature) = token.rsplit_once('.').expect("three parts");
+    let forged = json!({ "token": format!("{signed}.{}", signature.chars().rev().collect::<String>()) });
+    for (by, about) in [
+        (&other, &by_text),
+        (&other, &by_id),
+        (&admin, &forged),
+        (&admin, &json!({ "token": "lgw_0123456789" })),
+        (&admin, &json!({ "token_id": 999_999 })),
+    ] {
+        assert_eq!(asked(by, about).await, none, "{about}");
+    }
+    desk.api.house.clock.advance(Duration::from_secs(599));
+    assert_eq!(asked(&admin, &by_id).await["active"], true);
+    desk.api.house.clock.advance(Duration::from_secs(1));
+    assert_eq!((asked(&admin, &by_id).await, asked(&admin, &by_text).await), (none.clone(), none.clone()));
+}
+
+#[tokio::test]
+async fn a_token_that_is_revoked_or_renewed_is_not_active_and_a_question_is_kept_nowhere() {
+    let api = Api::new().await;
+    let admin = api.admin_token().to_owned();
+    for ending in ["revoke", "refresh"] {
+        let made = api.admin(ISSUE, &staff(&["*"]).to_string()).await;
+        let token = made["access_token"].as_str().expect("a token");
+        let about = json!({ "token": token }).to_string();
+        assert_eq!(api.admin(INTROSPECT, &about).await["active"], true);
+        let by = if ending == "refresh" { token } else { &admin };
+        api.done(&format!("/api/v1/platform/tokens/{}/{ending}", made["token_id"]), by, "").await;
+        assert_eq!(api.admin(INTROSPECT, &about).await, json!({ "active": false }), "{ending}");
+    }
+    let kept = "select count(*) from supply_idempotency_record where api_path like '%introspect%'";
+    let audited = "select count(*) from audit_events where event_name like '%introspect%'";
+    assert_eq!((api.count(kept).await, api.count(audited).await), (0, 0));
+    let both = json!({ "token": admin, "token_id": 1 });
+    for (about, field) in [(json!({}), "token"), (both, "token_id"), (json!({ "token": "" }), "token")] {
+        let got = api.write((Method::POST, INTROSPECT), &admin, &api.key(), &about.to_string()).await;
+        assert_eq!(code(&got), is(400, "SUP_COM_4001"), "{}", got.text());
+        assert_eq!(got.json()["error"]["details"]["fields"][0]["field"], field);
+    }
+    assert_eq!(api.read(INTROSPECT, &admin).await.status, 405);
+}

@@ -174,6 +174,7 @@ const SECTION_8: &[Row] = &[
     ("post", "platform/tokens/issue", 201, &["tenant_id", "user_id", "role", "user_type", "scope"], &[]),
     ("post", "platform/tokens/{}/refresh", 200, &[], &[]),
     ("post", "platform/tokens/{}/revoke", 200, &[], &[]),
+    ("post", "platform/tokens/introspect", 200, &[], &["SUP_COM_4001"]),
 ];
 
 /// `/api/v1/a/{x}` as `a/{}`.

@@ -177,7 +177,8 @@ async fn answers_to_the_platforms_staff_are_as_described() {
     let grant = json!({ "tenant_id": made["tenant_id"], "user_id": made["operator_id"], "role": "viewer",
         "user_type": "supply", "scope": ["supply:account:read"], "ttl_seconds": 600 });
     let token = told.call("issueToken", None, grant).await["token_id"].clone();
-    told.call("introspectToken", None, Json::Null).await;
+    told.call("introspectToken", None, json!({ "token_id": token })).await;
+    told.call("introspectToken", None, json!({ "token": "none" })).await;
     told.call("revokeToken", Some(&token), Json::Null).await;
     let mount = json!({ "provider": "openai", "account_type": "api_key", "risk_ack": true,
         "credential_input": format!("sk-{}", "c".repeat(40)) });
