@@ -40,7 +40,8 @@ async fn a_finished_operation_tells_its_state_its_request_and_its_end() {
 async fn a_failed_operation_may_be_sent_again() {
     let bank = Bank::new(Profile::Seed).await;
     assert_eq!(act(&bank, 1, "broken").await, 503);
-    let expected = json!({ "state": "failed", "original_request_id": request_id(1) });
+    let expected = json!({ "state": "failed", "original_request_id": request_id(1),
+        "expires_at": "2026-03-28T02:03:04.000Z" });
     assert_eq!(looked_up(&bank).await, (200, expected));
     assert_eq!(act(&bank, 2, "data").await, 409, "a failure holds its key for its payload");
 }
