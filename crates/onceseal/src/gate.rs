@@ -4,7 +4,8 @@
 //!
 //! Modules in reading order: [`list`] (every check there is), [`check`] (one check and its evidence), [`database`] (the
 //! database behind the product's back), [`node`] (a server), [`ground`] and [`stage`] (everything around it), [`desk`] (a supplier's
-//! calls), [`raw`] (a request byte by byte), [`metrics`], [`scratch`], [`evidence`], [`checks`] (what is checked, a file
+//! calls), [`raw`] (a request byte by byte), [`metrics`], [`scratch`], [`evidence`], [`proven`] (questions to which
+//! nothing must be the answer), [`checks`] (what is checked, a file
 //! a family), [`report`], [`sealed`].
 //!
 //! Not here: printing (`cli::gate`), and playing the market (`play`).
@@ -18,6 +19,7 @@ pub mod ground;
 pub mod list;
 pub mod metrics;
 pub mod node;
+pub mod proven;
 pub mod raw;
 pub mod report;
 pub mod scratch;

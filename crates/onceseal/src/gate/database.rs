@@ -142,6 +142,30 @@ impl Database {
         .map_err(|cause| format!("{sql}: {cause}"))
     }
 
+    /// The first column of the rows of a query, after a statement that changes copies of these tables alone. The copies
+    /// belong to this session, stand before the tables in it, and are gone when this returns.
+    ///
+    /// # Errors
+    /// The engine refuses a statement.
+    pub async fn planted(&self, tables: &[&str], plant: &str, sql: &str) -> Result<Vec<String>, String> {
+        let (schema, own) = match self.engine() {
+            Engine::Sqlite => ("main", "temp"),
+            Engine::Postgres => ("public", "pg_temp"),
+        };
+        for table in tables {
+            self.run(&format!("create temp table {table} as select * from {schema}.{table}")).await?;
+        }
+        let found = async {
+            self.run(plant).await?;
+            self.texts(sql).await
+        }
+        .await;
+        for table in tables {
+            self.run(&format!("drop table {own}.{table}")).await?;
+        }
+        found
+    }
+
     /// Holds a lock that the row with this id needs: on SQLite that of the whole file.
     ///
     /// # Errors

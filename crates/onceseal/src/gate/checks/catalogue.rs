@@ -162,6 +162,7 @@ async fn early(stage: &Stage, check: &mut Check) -> Result<(), String> {
         Engine::Postgres => "select count(*) from information_schema.tables where table_name like 'supply%'",
     };
     check.equal("nothing of it was made", &0, &database.count(made).await?);
+    check.so("where it is made, it is found", stage.database.count(made).await? > 0);
     drop(database);
     scratch.end().await
 }

@@ -98,8 +98,11 @@ async fn answered(stage: &Stage, check: &mut Check, name: &str) -> Result<(), St
         Ok(got)
     })
     .await?;
-    let waited = "select count(*) from outbox where event_name like 'supply.%'";
-    check.so("events are kept", stage.database.count(waited).await? > 0);
+    let kept = format!(
+        "select count(*) from outbox where event_name like 'supply.%' and request_id = '{}'",
+        got.request_id
+    );
+    check.equal("its event is kept", &1, &stage.database.count(&kept).await?);
     if name == "withdraw" {
         desk.done(&super::super::desk::cancelling(settlement_of(&got)), Json::Null).await?;
     }
@@ -204,12 +207,12 @@ async fn sms(stage: &Stage, check: &mut Check) -> Result<(), String> {
     let desk = stage.funded()?;
     let account = desk.account().await?;
     let package = desk.draft(account).await?;
-    let before = stage.phone.count(&desk.owner.phone);
+    let (before, turned_away) = (stage.phone.count(&desk.owner.phone), stage.phone.refused());
     let outage = stage.phone.outage();
     let code = Write { path: "/api/v1/supply/settlements/withdraw/sms-code".into(), body: Json::Null };
     timed(&desk, check, &code).await?;
     timed(&desk, check, &desk.publishing(package)).await?;
-    let refused = async || Ok(stage.phone.refused() > 0);
+    let refused = async || Ok(stage.phone.refused() > turned_away);
     stage.awaited("a try at the SMS service", NOTICED_WITHIN, refused).await?;
     check.equal("codes meanwhile", &before, &stage.phone.count(&desk.owner.phone));
     drop(outage);

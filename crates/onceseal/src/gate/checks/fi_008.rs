@@ -16,6 +16,7 @@ use super::super::database::Engine;
 use super::super::desk::{ACCOUNTS, code, is, moving};
 use super::super::ground::letters;
 use super::super::metrics::counter;
+use super::super::proven::Kept;
 use super::super::raw::Raw;
 use super::super::stage::Stage;
 
@@ -26,6 +27,21 @@ const EXPOSED: &str = "select count(*) from audit_events where event_name like '
     and result_code = 'SUP_COM_5002'";
 const ALERTED: &str = "select count(*) from outbox where event_name = 'supply.alert.raise.succeeded'
     and cast(payload as text) like '%credential_exposure_blocked%' and cast(payload as text) like '%P0%'";
+
+/// Where an answer, an event or a fact is kept.
+const KEPT: [Kept; 3] = [
+    Kept {
+        what: "audit",
+        table: "audit_events",
+        columns: &["before_state", "after_state", "metadata", "idempotency_key", "object_id", "user_agent"],
+    },
+    Kept { what: "outbox", table: "outbox", columns: &["payload", "object_id"] },
+    Kept {
+        what: "stored answers",
+        table: "supply_idempotency_record",
+        columns: &["response_body", "idempotency_key"],
+    },
+];
 
 pub(super) async fn run(stage: &Stage, book: &Book) {
     let injected = AtomicI64::new(0);
@@ -44,6 +60,9 @@ pub(super) async fn run(stage: &Stage, book: &Book) {
         check.so("there were some", sent >= 4);
         let counted = [now[0] - before[0], now[1] - before[1], now[2] - before[2]];
         check.equal("audited, alerted, counted", &[sent; 3], &counted);
+        for kept in KEPT {
+            kept.proven(&stage.database, check, &planted()).await?;
+        }
         Ok(())
     })
     .await;
@@ -84,24 +103,8 @@ async fn withheld(
 
 /// In no audit row, no outbox row, no stored answer.
 async fn nowhere(stage: &Stage, check: &mut Check, planted: &str) -> Result<(), String> {
-    let kept = [
-        (
-            "audit",
-            "select cast(before_state as text) || cast(after_state as text) || cast(metadata as text)
-            || coalesce(idempotency_key, '') || object_id from audit_events",
-        ),
-        ("outbox", "select cast(payload as text) from outbox"),
-        (
-            "stored answers",
-            "select coalesce(cast(response_body as text), '') || idempotency_key from supply_idempotency_record",
-        ),
-    ];
-    for (what, sql) in kept {
-        let rows = stage.database.texts(sql).await?;
-        check.so(
-            format!("no part of it in the {what}"),
-            rows.iter().all(|row| !contains_run(row, planted, 8)),
-        );
+    for kept in KEPT {
+        kept.without(&stage.database, check, planted).await?;
     }
     Ok(())
 }
@@ -255,7 +258,9 @@ async fn export(stage: &Stage, check: &mut Check, injected: &AtomicI64) -> Resul
     check.so("no part of it in the body", !contains_run(&got.body, &planted, 8));
     let event = "select count(*) from audit_events where event_name = 'CRED-EXPOSE-EXPORT'";
     check.so("audited as an export", stage.database.count(event).await? > 0);
-    for (name, bytes) in super::search::shelved(stage)? {
+    let shelved = super::search::shelved(stage)?;
+    check.so("there are statements of others", !shelved.is_empty());
+    for (name, bytes) in shelved {
         check.so(format!("no part of it in {name}"), !contains_run(&bytes, &planted, 8));
     }
     nowhere(stage, check, &planted).await?;
