@@ -1,5 +1,5 @@
 //! The metrics of section 19 that the supply side feeds, with their targets, and what they are over a period. A
-//! metric of parts without a whole has no sample: neither 100 nor passed.
+//! metric of parts without a whole has no sample: neither 100 nor passed. Errors without a whole are errors: failed.
 
 use kernel::Time;
 use serde::Serialize;
@@ -7,6 +7,7 @@ use store::{Error, Store, values};
 
 use super::audited::{Period, Which, is_true, kept};
 use super::button::Millionths;
+use super::money;
 use crate::code::{Code, Invariant};
 use crate::exact::{Exact, Stamp};
 
@@ -87,7 +88,7 @@ pub struct Reading {
     pub metric: &'static str,
     /// Its name.
     pub name: &'static str,
-    /// Events, or percent, cut after four decimals; nothing where there is no sample.
+    /// Events, or percent, cut after four decimals; nothing where there is no whole.
     pub value: Option<Exact>,
     /// What it must be.
     pub target: &'static str,
@@ -128,35 +129,10 @@ struct Counted {
     samples: Vec<String>,
 }
 
-/// `action` of commands that move money, over which billing errors and conflicts are parts.
-const MONEY: [&str; 15] = [
-    "supply.settlement.withdraw.create",
-    "supply.settlement.withdraw.cancel",
-    "supply.settlement.payout.start",
-    "supply.settlement.payout.complete",
-    "supply.settlement.payout.fail",
-    "supply.settlement.payout.return",
-    "supply.settlement.risk_reject",
-    "supply.order.pay",
-    "supply.order.use",
-    "supply.order.close",
-    "supply.order.refund",
-    "supply.earning.release",
-    "supply.earning.reverse",
-    "supply.earning.bonus",
-    "supply.earning.compensate",
-];
-/// Those whose mismatches M-005 counts.
-const KEYED: [&str; 3] =
-    ["supply.settlement.withdraw.create", "supply.settlement.withdraw.cancel", "supply.order.use"];
 /// Those that ask a provider about a credential.
 const VERIFYING: [&str; 3] = ["supply.account.verify", "supply.account.create", "supply.credential.rotate"];
 /// What the hourly look through the ledger is audited as.
 const RECONCILE: &str = "supply.ledger.reconcile";
-
-fn listed(words: &[&str]) -> String {
-    words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(", ")
-}
 
 impl Metric {
     /// The one with this `slug`.
@@ -178,6 +154,7 @@ impl Metric {
             "m013" => exposures(store, period).await?,
             "m014" => ingress(store, period).await?,
             "m016" => query_keys(store, period).await?,
+            // Those of an egress audit (section 19); without one there are none.
             _ => events(store, period, Which::new("event_name like 'CRED-DIRECT-%'", Vec::new())).await?,
         };
         Ok(self.reading(counted, period))
@@ -207,6 +184,8 @@ impl Metric {
     fn judge(&self, numerator: u64, denominator: Option<u64>) -> Status {
         let (part, whole) = (u128::from(numerator), u128::from(denominator.unwrap_or(1)));
         let met = match self.target {
+            // Errors without a request are errors all the same.
+            Target::AtMost(_) if denominator == Some(0) && part > 0 => false,
             _ if denominator == Some(0) => return Status::NoSample,
             Target::Never => part == 0,
             Target::All => part == whole,
@@ -223,11 +202,8 @@ async fn events(store: &Store, period: Period, which: Which) -> Result<Counted, 
     Ok(Counted { numerator, denominator: None, blocked: None, samples })
 }
 
-async fn money(store: &Store, period: Period) -> Result<u64, Error> {
-    // What was refused before the door moved none.
-    let none = "'invariant_violation', 'supply.write.refused', 'token.authz.denied'";
-    let condition = format!("event_name not in ({none}) and action in ({})", listed(&MONEY));
-    Which::new(condition, Vec::new()).count(store, period).await
+async fn asked(store: &Store, period: Period) -> Result<u64, Error> {
+    Which::new(money::asked(), Vec::new()).count(store, period).await
 }
 
 /// M-004. What the hourly look finds again each hour is one error.
@@ -239,25 +215,24 @@ async fn billing_errors(store: &Store, period: Period) -> Result<Counted, Error>
     let objects = found.number(store, period, "count(distinct object_type || ':' || object_id)").await?;
     Ok(Counted {
         numerator: refused.count(store, period).await? + objects,
-        denominator: Some(money(store, period).await?),
+        denominator: Some(asked(store, period).await?),
         blocked: None,
         samples: Which::new(broken, rule).samples(store, period).await?,
     })
 }
 
-/// M-005: payload mismatches of withdraw, cancel and usage.
+/// M-005.
 async fn billing_conflicts(store: &Store, period: Period) -> Result<Counted, Error> {
-    let condition = format!("event_name = 'idempotency.payload_mismatch' and action in ({})", listed(&KEYED));
-    let counted = events(store, period, Which::new(condition, Vec::new())).await?;
-    Ok(Counted { denominator: Some(money(store, period).await?), ..counted })
+    let counted = events(store, period, Which::new(money::conflicts(), Vec::new())).await?;
+    Ok(Counted { denominator: Some(asked(store, period).await?), ..counted })
 }
 
 /// M-011: of the checks that came to an end, those that did not reject. A provider that was not reached ended none.
 async fn validations(store: &Store, period: Period) -> Result<Counted, Error> {
-    let listed = listed(&VERIFYING);
+    let listed = money::listed(&VERIFYING);
     let accepted = Which::new(format!("event_name in ({listed}) and result_code = 'OK'"), Vec::new());
     let rejected = [Code::AccFormat, Code::AccRefused, Code::AccTos].map(Code::as_str);
-    let codes = self::listed(&rejected);
+    let codes = money::listed(&rejected);
     let refused = Which::new(format!("event_name in ({listed}) and result_code in ({codes})"), Vec::new());
     let status = "cast(metadata as text)";
     let scored = format!(
@@ -330,6 +305,13 @@ mod tests {
     fn a_part_of_nothing_has_no_sample_and_no_value() {
         for slug in ["m004", "m005", "m011", "m014", "m016"] {
             assert_eq!(reading(slug, 0, Some(0)), (None, Status::NoSample), "{slug}");
+        }
+    }
+
+    #[test]
+    fn errors_without_a_request_fail_and_have_no_value() {
+        for slug in ["m004", "m005"] {
+            assert_eq!(reading(slug, 1, Some(0)), (None, Status::Fail), "{slug}");
         }
     }
 

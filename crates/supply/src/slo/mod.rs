@@ -10,6 +10,7 @@
 pub mod audited;
 pub mod button;
 pub mod gate;
+mod money;
 pub mod report;
 pub mod tally;
 

@@ -1,11 +1,14 @@
 //! The figures of section 19 of the domain's specification after everything that was done here: billing errors and
 //! conflicts, and the boundary of credentials. A figure without a sample is none, and fails.
 
+use kernel::Clock as _;
 use play::Call;
 use serde_json::{Value as Json, json};
 
 use super::super::check::{Book, Check};
+use super::super::desk::{code, is};
 use super::super::stage::Stage;
+use crate::random::SystemClock;
 
 pub(super) async fn run(stage: &Stage, book: &Book) {
     book.check("M-004", async |check| errors(stage, check).await).await;
@@ -28,22 +31,53 @@ async fn errors(stage: &Stage, check: &mut Check) -> Result<(), String> {
     Ok(())
 }
 
-/// Other payloads under a key of withdraw or cancel: those that this gate sent, and no more.
+/// Other payloads under a key of withdraw, cancel or usage, and another report of a call: those that this gate sent,
+/// and no more.
 async fn conflicts(stage: &Stage, check: &mut Check) -> Result<(), String> {
+    reported_twice(stage, check).await?;
     let data = figure(stage, check, "M-005").await?;
     let count = |name: &str| data.get(name).and_then(Json::as_i64).unwrap_or(-1);
     check.so("there is a sample", count("denominator") > 100);
-    // Three states of withdrawing and of cancelling (FI-002), and CON-SET-002.
-    check.equal("conflicts, all of them sent here", &7, &count("numerator"));
+    // Three states of withdrawing and of cancelling (FI-002), CON-SET-002, and two reports of one call.
+    check.equal("conflicts, all of them sent here", &9, &count("numerator"));
+    Ok(())
+}
+
+/// A call that is reported with other tokens: under the key of its first report, and under one of its own.
+async fn reported_twice(stage: &Stage, check: &mut Check) -> Result<(), String> {
+    let (desk, market) = (stage.desk().await?, &stage.market);
+    let package = market.package(&desk.owner, desk.account().await?, 1_000_000).await?;
+    let buyer = market.buyer(100).await?;
+    let order = market.order(&buyer, package, 1_000_000).await?;
+    let (now, key, call) = (SystemClock.now().to_rfc3339_millis(), desk.key(), desk.key());
+    let report = |key: &str, tokens: u64| {
+        let body = json!({ "order_id": order, "api_key_id": buyer.api_key_id, "request_id": call,
+            "request_tokens": tokens, "response_tokens": 1, "success": true, "endpoint": "/v1/chat/completions",
+            "response_status": 200, "latency_ms": 900, "started_at": now, "completed_at": now });
+        Call::post("/api/v1/platform/usage-records", &market.admin, key, body)
+    };
+    let first = stage.send(check, &report(&key, 7)).await?;
+    check.equal("a call", &is(200, ""), &code(&first));
+    let other = stage.send(check, &report(&key, 8)).await?;
+    check.equal("with other tokens", &is(409, "IDEMPOTENCY_PAYLOAD_MISMATCH"), &code(&other));
+    let other = stage.send(check, &report(&desk.key(), 8)).await?;
+    check.equal("with other tokens under another key", &is(409, "SUP_COM_4092"), &code(&other));
+    let same = stage.send(check, &report(&desk.key(), 7)).await?;
+    check.equal("the same under another key", &first.data(), &same.data());
     Ok(())
 }
 
 /// What the product says of a figure.
-async fn figure(stage: &Stage, check: &mut Check, id: &str) -> Result<Json, String> {
+async fn told(stage: &Stage, check: &mut Check, id: &str) -> Result<Json, String> {
     let path = format!("/api/v1/audit/metrics/{}", id.to_lowercase().replace('-', ""));
     let answer = stage.send(check, &Call::get(path, &stage.market.admin)).await?;
     check.equal("the figure is told", &200, &answer.code());
-    let data = answer.data();
+    Ok(answer.data())
+}
+
+/// The same as evidence; there must be something to be measured.
+async fn figure(stage: &Stage, check: &mut Check, id: &str) -> Result<Json, String> {
+    let data = told(stage, check, id).await?;
     for (name, value) in data.as_object().into_iter().flatten() {
         check.value(name.clone(), value.clone());
     }

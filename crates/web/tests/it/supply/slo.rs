@@ -182,6 +182,61 @@ async fn money_providers_and_suppliers_have_their_metrics() {
 }
 
 #[tokio::test]
+async fn a_call_that_is_reported_twice_with_other_tokens_is_a_billing_conflict_whatever_its_key() {
+    let desk = Desk::new().await;
+    let account = desk.account("a").await;
+    let package = desk.active(account).await;
+    let admin = async |path: &str, body: Json| desk.api.admin(path, &body.to_string()).await;
+    let buyer = admin("/api/v1/platform/buyers", json!({ "code": "b", "name": "b" })).await;
+    admin(&format!("/api/v1/platform/buyers/{}/topups", buyer["buyer_id"]), json!({ "amount": "100" })).await;
+    let order = json!({ "buyer_id": buyer["buyer_id"], "package_id": package, "quota_amount": "100" });
+    let order = admin("/api/v1/platform/orders", order).await["order_id"].clone();
+    desk.api.admin(&format!("/api/v1/platform/orders/{order}/pay"), "").await;
+    let report = async |key: &str, tokens: u64| {
+        let body = json!({ "order_id": order, "api_key_id": buyer["api_key_id"], "request_id": "call-1",
+            "request_tokens": tokens, "response_tokens": 1, "success": true, "endpoint": "/v1", "response_status": 200,
+            "latency_ms": 9, "started_at": "2026-01-02T00:00:00Z", "completed_at": "2026-01-02T00:00:00Z" });
+        let (path, token) = ("/api/v1/platform/usage-records", desk.api.admin_token());
+        desk.api.write((Method::POST, path), token, key, &body.to_string()).await
+    };
+    let key = desk.api.key();
+    for (key, tokens, expected) in [
+        (key.clone(), 7, is(200, "")),
+        (key, 8, is(409, "IDEMPOTENCY_PAYLOAD_MISMATCH")),
+        (desk.api.key(), 8, is(409, "SUP_COM_4092")),
+        (desk.api.key(), 9, is(409, "SUP_COM_4092")),
+        (desk.api.key(), 7, is(200, "")),
+    ] {
+        assert_eq!(code(&report(&key, tokens).await), expected, "{tokens}");
+    }
+    // What the buyer paid in, the payment of the order, the five reports.
+    assert_eq!(figures(&desk, "m005").await, figure(json!(42.8571), "fail", 3, 7));
+}
+
+#[tokio::test]
+async fn m_004_fails_for_what_the_ledger_finds_without_a_request() {
+    let desk = Desk::new().await;
+    assert_eq!(figures(&desk, "m004").await, figure(Json::Null, "no_sample", 0, 0));
+    let row = |name: &'static str, object: &str| {
+        let mut row = AuditRow::system(name, "supplier", object.into(), "reconcile:1".into());
+        (row.action, row.result_code) = ("supply.ledger.reconcile", "SUP_SET_5002".into());
+        row.rule_code = Some("INV-SET-003");
+        row
+    };
+    desk.api.audit(row("invariant_violation", "supplier:1")).await;
+    assert_eq!(figures(&desk, "m004").await, figure(Json::Null, "fail", 1, 0));
+    // A system command that another server made first is nobody's request; one that the ledger refused is.
+    for (code, rule, whole) in
+        [("SUP_COM_4091", None, 0), ("SUP_SET_5002", Some("INV-SET-003"), 1), ("OK", None, 2)]
+    {
+        let mut row = row("supply.earning.release", "1");
+        (row.action, row.result_code, row.rule_code) = ("supply.earning.release", code.into(), rule);
+        desk.api.audit(row).await;
+        assert_eq!(figures(&desk, "m004").await.3, json!(whole), "{code}");
+    }
+}
+
+#[tokio::test]
 async fn a_metric_is_the_platforms_and_its_period_has_an_order_and_a_span() {
     let desk = Desk::new().await;
     let path = "/api/v1/audit/metrics/m013";
