@@ -199,6 +199,8 @@ impl Refusal {
 /// What a command changes.
 #[derive(Clone, Debug)]
 pub struct Change {
+    /// Name of its audit event, where it is another than [`Action::event`].
+    pub audited_as: Option<&'static str>,
     /// What was changed.
     pub object: Object,
     /// State before; `{}` of a creation.
@@ -227,6 +229,7 @@ impl Change {
     pub fn of(object: Object, data: &impl Serialize) -> Result<Self, Stop> {
         let empty = || Json::Object(Map::new());
         Ok(Self {
+            audited_as: None,
             object,
             before: empty(),
             after: empty(),

@@ -46,8 +46,10 @@ impl<A: Action> Commanded<A> {
     }
 
     fn changed(&self, change: Change, at: Time) -> Decision {
-        let Change { object, before, after, metadata, writes, audit: more, events, status, data } = change;
-        let mut audit = self.context.caller.audit(self.action.event(), &object);
+        let Change { audited_as, object, before, after, metadata, writes, audit: more, events, status, data } =
+            change;
+        let mut audit = self.context.caller.audit(audited_as.unwrap_or_else(|| self.action.event()), &object);
+        audit.action = self.action.event();
         (audit.before_state, audit.after_state, audit.metadata) = (before, after, metadata);
         let body = format!(r#"{{"data":{data}}}"#);
         Decision {

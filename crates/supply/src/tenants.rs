@@ -19,6 +19,8 @@ pub enum Owned {
     User(i64),
     /// `supply_suppliers`.
     Supplier(i64),
+    /// A consumer's own tenant: `core_tenants`.
+    Consumer(i64),
 }
 
 /// The tenant of an object; `None` where there is none.
@@ -35,6 +37,7 @@ pub async fn of(store: &Store, owned: Owned) -> Result<Option<i64>, Error> {
         Owned::Settlement(id) => ("select tenant_id from supply_settlements where id = $1", id),
         Owned::User(id) => ("select tenant_id from iam_users where id = $1", id),
         Owned::Supplier(id) => ("select tenant_id from supply_suppliers where id = $1", id),
+        Owned::Consumer(id) => ("select id from core_tenants where id = $1 and type = 'consumer'", id),
     };
     let rows = store.query(Query::new("tenant.of", sql, values![id])).await?;
     rows.first().map(|row| Reader::new(row).int()).transpose()

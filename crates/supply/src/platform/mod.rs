@@ -4,6 +4,7 @@
 
 mod buyer;
 mod due;
+mod egress;
 pub(crate) mod fields;
 mod people;
 mod price_protection;
@@ -15,6 +16,7 @@ mod topup;
 
 pub use buyer::{ApiKey, CreateBuyer};
 pub use due::{Due, earnings_to_release, orders_to_close, orders_to_time_out};
+pub use egress::{DIRECT, ReportEgress};
 pub use price_protection::{Basis, ProtectPrice};
 pub use seed::seed;
 pub use staff::AddStaff;

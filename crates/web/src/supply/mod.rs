@@ -14,6 +14,7 @@ mod act;
 mod attempt;
 mod audit;
 pub(crate) mod count;
+mod egress;
 mod enter;
 pub(crate) mod envelope;
 pub(crate) mod ids;
@@ -99,6 +100,7 @@ pub(crate) fn routes(supply: &Shared) -> Router {
         .merge(statements::routes(supply))
         .merge(money::routes(supply))
         .merge(platform::routes(supply))
+        .merge(egress::routes(supply))
         .merge(tokens::routes(supply))
         .merge(audit::routes(supply))
         .merge(operations::routes(supply))

@@ -80,7 +80,13 @@ async fn on(supply: &Shared, who: &Who, owned: Owned) -> Result<Caller, Box<Resp
     }
 }
 
-async fn act<A: Action>(supply: &Shared, call: &Call, (who, owned): (&Who, Owned), action: A) -> Response {
+/// Runs a command of staff on the tenant that an object belongs to.
+pub(super) async fn act<A: Action>(
+    supply: &Shared,
+    call: &Call,
+    (who, owned): (&Who, Owned),
+    action: A,
+) -> Response {
     match on(supply, who, owned).await {
         Ok(caller) => submit(supply, call, (who, caller), action, Kept::Usual).await,
         Err(response) => *response,

@@ -3,7 +3,7 @@
 //! URL is refused as everywhere.
 //!
 //! Modules in reading order: `form` (the words), then the descriptions beside their routes: `accounts`, `audit`,
-//! `packages`, `money`, `platform`, `risk`, `tokens`; `codes` (what an operation can answer), `links` (what goes on from an
+//! `packages`, `money`, `platform`, `risk`, `egress`, `tokens`; `codes` (what an operation can answer), `links` (what goes on from an
 //! answer), `schema`, `document` and `page` (how it is written). Tests ask the router for every route: one without a
 //! description fails, as does the other way round.
 
@@ -11,6 +11,7 @@ mod accounts;
 mod audit;
 mod codes;
 mod document;
+mod egress;
 mod form;
 mod links;
 mod money;
@@ -58,6 +59,11 @@ const GROUPS: &[Group] = &[
         operations: platform::OPERATIONS,
     },
     Group { tag: "risk", about: "The platform's risk control · 风控", operations: risk::OPERATIONS },
+    Group {
+        tag: "egress",
+        about: "Calls past the platform · 绕过平台的直连",
+        operations: egress::OPERATIONS,
+    },
     Group { tag: "tokens", about: "Tokens · 令牌", operations: tokens::OPERATIONS },
 ];
 

@@ -236,6 +236,76 @@ async fn m_004_fails_for_what_the_ledger_finds_without_a_request() {
     }
 }
 
+const EGRESS: &str = "/api/v1/platform/egress-events";
+
+#[tokio::test]
+async fn m_015_counts_what_an_egress_audit_reports_once_each_and_pages() {
+    let desk = Desk::new().await;
+    let admin = desk.api.admin_token().to_owned();
+    let buyer = desk.api.admin("/api/v1/platform/buyers", r#"{"code":"b","name":"b"}"#).await;
+    let body = |event: &str, host: &str, source: &str| {
+        json!({ "event_id": event, "consumer_tenant_id": buyer["tenant_id"], "provider": "openai", "host": host,
+            "occurred_at": "2026-01-01T02:48:00Z", "source": source })
+    };
+    let report = async |body: &Json, token: &str| {
+        desk.api.write((Method::POST, EGRESS), token, &desk.api.key(), &body.to_string()).await
+    };
+    let canary = format!("sk-{}", "Q7xZ".repeat(12));
+    let first = report(&body("e-1", "api.openai.com", &format!("curl -H {canary}")), &admin).await;
+    assert_eq!(first.status, 201, "{}", first.text());
+    assert!(!first.text().contains("Q7xZQ7xZ"), "{}", first.text());
+    let again = report(&body("e-1", "api.openai.com", &format!("curl -H {canary}")), &admin).await;
+    assert_eq!((again.status, &again.json()["data"]), (201, &first.json()["data"]));
+    for (body, token, expected) in [
+        (body("e-1", "api.anthropic.com", "x"), &admin, is(409, "SUP_COM_4091")),
+        (body("e-2", "api.openai.com/v1", "x"), &admin, is(400, "SUP_COM_4001")),
+        (body("e-2", &canary, "x"), &admin, is(400, "SUP_COM_4001")),
+        (body(&canary, "api.openai.com", "x"), &admin, is(400, "SUP_COM_4001")),
+        (body("e-2", "api.openai.com", "x"), &desk.token, is(403, "AUTH_SCOPE_DENIED")),
+        (json!({ "consumer_tenant_id": desk.tenant }), &admin, is(400, "SUP_COM_4001")),
+    ] {
+        assert_eq!(code(&report(&body, token).await), expected, "{body}");
+    }
+    let mut stranger = body("e-2", "api.openai.com", "x");
+    stranger["consumer_tenant_id"] = json!(desk.tenant);
+    assert_eq!(code(&report(&stranger, &admin).await), is(404, "SUP_COM_4041"), "a supplier is no consumer");
+    assert_eq!(figures(&desk, "m015").await, figure(json!(1), "fail", 1, Json::Null));
+    assert_eq!(report(&body("e-2", "api.openai.com", "x"), &admin).await.status, 201);
+    assert_eq!(figures(&desk, "m015").await, figure(json!(2), "fail", 2, Json::Null));
+    let alerts = "select count(*) from outbox where event_name = 'supply.alert.raise.succeeded'
+        and cast(payload as text) like '%direct_supplier_call%' and cast(payload as text) like '%P0%'";
+    assert_eq!(desk.api.count(alerts).await, 2);
+    let rows = "select count(*) from audit_events where event_name = 'CRED-DIRECT-SUPPLIER' and result_code = 'OK'
+        and action = 'platform.egress.report' and object_type = 'egress_event' and coalesce(idempotency_key, '') <> ''";
+    assert_eq!(desk.api.count(rows).await, 2);
+}
+
+#[tokio::test]
+async fn an_egress_event_is_there_with_its_alert_or_not_at_all() {
+    let desk = Desk::new().await;
+    let buyer = desk.api.admin("/api/v1/platform/buyers", r#"{"code":"b","name":"b"}"#).await;
+    let body = json!({ "event_id": "e-1", "consumer_tenant_id": buyer["tenant_id"], "provider": "openai",
+        "host": "api.openai.com", "occurred_at": "2026-01-01T02:48:00Z", "source": "x" });
+    for table in ["audit_events", "outbox"] {
+        desk.breaks(("insert", table)).await;
+        let got = desk
+            .api
+            .write((Method::POST, EGRESS), desk.api.admin_token(), &desk.api.key(), &body.to_string())
+            .await;
+        desk.heals(("insert", table)).await;
+        assert_eq!(code(&got), is(503, "SUP_COM_5031"), "{table}");
+        assert_eq!(figures(&desk, "m015").await, figure(json!(0), "pass", 0, Json::Null), "{table}");
+    }
+    let two = futures::future::join_all((0..2).map(async |_| {
+        desk.api
+            .write((Method::POST, EGRESS), desk.api.admin_token(), &desk.api.key(), &body.to_string())
+            .await
+            .status
+    }));
+    assert_eq!(two.await, [201, 201], "two sources at once");
+    assert_eq!(figures(&desk, "m015").await, figure(json!(1), "fail", 1, Json::Null));
+}
+
 #[tokio::test]
 async fn a_metric_is_the_platforms_and_its_period_has_an_order_and_a_span() {
     let desk = Desk::new().await;

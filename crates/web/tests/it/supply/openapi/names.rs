@@ -20,6 +20,7 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ("packages/draft.rs", &["savePackageDraft", "editPackageDraft"]),
     ("packages/fields.rs", &["savePackageDraft", "editPackageDraft"]),
     ("platform/buyer.rs", &["createBuyer"]),
+    ("platform/egress.rs", &["reportEgress"]),
     ("platform/price_protection.rs", &["protectPrice"]),
     ("platform/supplier.rs", &["createSupplier"]),
     ("platform/topup.rs", &["topUpBuyer"]),
