@@ -13,6 +13,8 @@ use super::unit::Span;
 const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
+/// Items of one batch at most: what its tables have room for.
+const BATCH_MOST: u32 = 200;
 /// SMS codes of one minute at most.
 const PER_MINUTE_MAX: u32 = 100_000;
 
@@ -68,8 +70,8 @@ pub fn policy(supply: &Supply) -> Result<supply::Policy, String> {
         ("idempotency_ttl_money_hours", s.idempotency_ttl_money_hours, 24, 720),
         ("idempotency_lease_seconds", s.idempotency_lease_seconds, 5, 300),
         ("sms_ttl_seconds", s.sms_ttl_seconds, 30, 3600),
-        ("batch_max_items", s.batch_max_items, 1, 1000),
-        ("batch_shard", s.batch_shard, 1, 1000),
+        ("batch_max_items", s.batch_max_items, 1, BATCH_MOST),
+        ("batch_shard", s.batch_shard, 1, BATCH_MOST),
         ("withdraw_sms_per_minute", s.withdraw_sms_per_minute, 1, PER_MINUTE_MAX),
         ("withdraw_sms_per_day", s.withdraw_sms_per_day, 1, 1_000_000),
     ])?;
@@ -233,6 +235,11 @@ mod tests {
     }
 
     #[test]
+    fn what_the_commands_cut_is_not_taken_as_a_setting() {
+        assert_eq!(usize::try_from(BATCH_MOST).unwrap(), supply::packages::ITEMS_MOST);
+    }
+
+    #[test]
     fn so_many_codes_a_minute_are_evenly_apart() {
         let pause = |per_minute| {
             let supply = Supply { withdraw_sms_per_minute: per_minute, ..Supply::default() };
@@ -248,13 +255,15 @@ mod tests {
             change(&mut supply);
             check(&supply).unwrap_err()
         };
-        let cases: [Case; 16] = [
+        let cases: [Case; 18] = [
             (|s| s.platform_fee_rate = "15%".into(), "supply.platform_fee_rate"),
             (|s| s.withdraw_fee_rate = "1.01".into(), "supply.withdraw_fee_rate"),
             (|s| s.withdraw_min = "10.001".into(), "supply.withdraw_min"),
             (|s| s.withdraw_single_max = "1.00".into(), "supply.withdraw_min"),
             (|s| s.settlement_currency = "XXX".into(), "supply.settlement_currency"),
             (|s| s.batch_shard = 0, "supply.batch_shard is 0"),
+            (|s| s.batch_shard = 201, "supply.batch_shard is 201; use 1 to 200"),
+            (|s| s.batch_max_items = 201, "supply.batch_max_items is 201; use 1 to 200"),
             (|s| s.calls_per_minute = 0, "supply.calls_per_minute is 0"),
             (|s| s.withdraw_sms_per_minute = 100_001, "supply.withdraw_sms_per_minute is 100001"),
             (|s| s.timezone = "UTC".into(), "supply.timezone"),

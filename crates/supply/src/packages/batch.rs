@@ -37,7 +37,7 @@ where id = $4 and tenant_id = $5 and total = $6 and finished_at is null";
 const KIND: &str = "supply_batch_job";
 const EVENT: &str = "supply.package.price.batch_update";
 /// What the tables have room for, whatever the policy says.
-const ITEMS_MOST: usize = 200;
+pub const ITEMS_MOST: usize = 200;
 
 /// New prices of one package.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

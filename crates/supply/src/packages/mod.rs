@@ -23,7 +23,7 @@ pub mod view;
 #[cfg(test)]
 mod fixture;
 
-pub use batch::{BatchPrice, Item};
+pub use batch::{BatchPrice, ITEMS_MOST, Item};
 pub use clone::CloneDraft;
 pub use draft::SaveDraft;
 pub use due::{Due, Turn};
