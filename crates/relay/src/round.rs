@@ -37,17 +37,20 @@ pub struct Settings {
     pub send_within: Duration,
     /// Attempts before a delivery is dead.
     pub attempts_max: i64,
+    /// How many of its first failures are followed by a quick try.
+    pub quick: u32,
     /// How long a stop waits for what is being sent.
     pub stop_within: Duration,
 }
 
 impl Default for Settings {
-    /// 60 s lease, 45 s a send, [`schedule::ATTEMPTS_MAX`] attempts, 50 s for a stop.
+    /// 60 s lease, 45 s a send, [`schedule::ATTEMPTS_MAX`] attempts, [`schedule::QUICK`] quick tries, 50 s for a stop.
     fn default() -> Self {
         Self {
             lease: Duration::from_secs(60),
             send_within: Duration::from_secs(45),
             attempts_max: schedule::ATTEMPTS_MAX,
+            quick: schedule::QUICK,
             stop_within: Duration::from_secs(50),
         }
     }
@@ -278,7 +281,7 @@ impl Relay {
                 held(State::Dead, &format!("gave up after {} attempts: {cause}", message.attempt))
             }
             Outcome::Retry { cause, after } => {
-                let wait = schedule::wait(message.attempt, &*self.door.random());
+                let wait = schedule::wait(message.attempt, self.settings.quick, &*self.door.random());
                 let told = after.unwrap_or_default().min(schedule::AFTER_MAX);
                 end(State::Pending, now.plus(wait.max(told)), None, Some(cause.clone()))
             }

@@ -16,14 +16,25 @@ pub const CIRCUIT_AFTER: u32 = 4;
 /// the other side is back.
 pub const CIRCUIT_MAX: Duration = Duration::from_secs(60);
 
-/// Seconds after each failed attempt, from the first; the last one repeats.
-const GAPS: [u64; 15] = [1, 2, 4, 8, 16, 60, 120, 240, 480, 960, 1_920, 3_600, 7_200, 14_400, 21_600];
+/// Quick tries where nothing is said (section 23, `outbox_quick_retries`): 1, 2, 4, 8, 16 s.
+pub const QUICK: u32 = 5;
+/// Most quick tries: a seventh would come later than the first slow one.
+pub const QUICK_MAX: u32 = 6;
 
-/// The wait after failed attempt number `attempt` (from 1), moved by up to a quarter either way.
+/// Seconds after each failed attempt behind the quick ones; the last one repeats.
+const SLOW: [u64; 10] = [60, 120, 240, 480, 960, 1_920, 3_600, 7_200, 14_400, 21_600];
+
+/// The wait after failed attempt number `attempt` (from 1), of which the first `quick` are followed by a quick try, at
+/// most [`QUICK_MAX`]; moved by up to a quarter either way.
 #[must_use]
-pub fn wait(attempt: i64, random: &dyn Random) -> Duration {
-    let at = usize::try_from(attempt.saturating_sub(1)).unwrap_or(0);
-    jittered(Duration::from_secs(GAPS.get(at).or(GAPS.last()).copied().unwrap_or(1)), random)
+pub fn wait(attempt: i64, quick: u32, random: &dyn Random) -> Duration {
+    let (before, quick) = (attempt.max(1) - 1, i64::from(quick.min(QUICK_MAX)));
+    let seconds = if before < quick {
+        u32::try_from(before).ok().and_then(|shift| 1_u64.checked_shl(shift))
+    } else {
+        usize::try_from(before - quick).ok().and_then(|at| SLOW.get(at).copied()).or(SLOW.last().copied())
+    };
+    jittered(Duration::from_secs(seconds.unwrap_or(1)), random)
 }
 
 /// The pause of a channel after `failures` failures in a row; `None` while its circuit is closed.
@@ -61,7 +72,7 @@ mod tests {
     #[test]
     fn gaps_grow_from_a_second_to_six_hours() {
         let middle = Fixed(250);
-        let seconds: Vec<u64> = (1..=ATTEMPTS_MAX).map(|n| wait(n, &middle).as_secs()).collect();
+        let seconds: Vec<u64> = (1..=ATTEMPTS_MAX).map(|n| wait(n, QUICK, &middle).as_secs()).collect();
         assert_eq!(seconds[..7], [1, 2, 4, 8, 16, 60, 120]);
         assert!(seconds.is_sorted());
         assert_eq!(seconds.last(), Some(&21_600));
@@ -70,9 +81,21 @@ mod tests {
     }
 
     #[test]
+    fn so_many_tries_are_quick_and_gaps_never_shrink() {
+        let middle = Fixed(250);
+        let gaps = |quick| (1..=ATTEMPTS_MAX).map(|n| wait(n, quick, &middle).as_secs()).collect::<Vec<_>>();
+        assert_eq!(gaps(0)[..3], [60, 120, 240]);
+        assert_eq!(gaps(1)[..3], [1, 60, 120]);
+        assert_eq!(gaps(QUICK_MAX)[..8], [1, 2, 4, 8, 16, 32, 60, 120]);
+        assert_eq!(gaps(u32::MAX), gaps(QUICK_MAX));
+        assert!((0..=QUICK_MAX).all(|quick| gaps(quick).is_sorted()));
+        assert_eq!(wait(i64::MIN, QUICK, &middle), Duration::from_secs(1));
+    }
+
+    #[test]
     fn chance_moves_a_gap_by_a_quarter_at_most() {
-        assert_eq!(wait(6, &Fixed(0)), Duration::from_secs(45));
-        assert!(wait(6, &Fixed(255)) <= Duration::from_secs(75));
+        assert_eq!(wait(6, QUICK, &Fixed(0)), Duration::from_secs(45));
+        assert!(wait(6, QUICK, &Fixed(255)) <= Duration::from_secs(75));
     }
 
     #[test]

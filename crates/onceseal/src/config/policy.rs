@@ -29,6 +29,7 @@ pub fn check(supply: &Supply) -> Result<(), String> {
         ("verify_per_minute", supply.verify_per_minute, 1, 100_000),
         ("statement_url_minutes", supply.statement_url_minutes, 1, 1440),
         ("token_status_cache_seconds", supply.token_status_cache_seconds, 0, 10),
+        ("outbox_quick_retries", supply.outbox_quick_retries, 0, relay::schedule::QUICK_MAX),
     ];
     within(&bounded)?;
     if supply.timezone != TIMEZONE {
@@ -255,7 +256,7 @@ mod tests {
             change(&mut supply);
             check(&supply).unwrap_err()
         };
-        let cases: [Case; 18] = [
+        let cases: [Case; 19] = [
             (|s| s.platform_fee_rate = "15%".into(), "supply.platform_fee_rate"),
             (|s| s.withdraw_fee_rate = "1.01".into(), "supply.withdraw_fee_rate"),
             (|s| s.withdraw_min = "10.001".into(), "supply.withdraw_min"),
@@ -264,6 +265,7 @@ mod tests {
             (|s| s.batch_shard = 0, "supply.batch_shard is 0"),
             (|s| s.batch_shard = 201, "supply.batch_shard is 201; use 1 to 200"),
             (|s| s.batch_max_items = 201, "supply.batch_max_items is 201; use 1 to 200"),
+            (|s| s.outbox_quick_retries = 7, "supply.outbox_quick_retries is 7; use 0 to 6"),
             (|s| s.calls_per_minute = 0, "supply.calls_per_minute is 0"),
             (|s| s.withdraw_sms_per_minute = 100_001, "supply.withdraw_sms_per_minute is 100001"),
             (|s| s.timezone = "UTC".into(), "supply.timezone"),

@@ -61,6 +61,8 @@ pub struct Supply {
     pub batch_max_items: u32,
     /// Items of one slice of a batch.
     pub batch_shard: u32,
+    /// Tries of a delivery that follow within seconds: 1, 2, 4 s and so on.
+    pub outbox_quick_retries: u32,
     /// SMS codes of a supplier in a minute.
     pub withdraw_sms_per_minute: u32,
     /// SMS codes of a supplier in a day.
@@ -116,6 +118,7 @@ impl Default for Supply {
             sms_ttl_seconds: 300,
             batch_max_items: 200,
             batch_shard: 50,
+            outbox_quick_retries: relay::schedule::QUICK,
             withdraw_sms_per_minute: 1,
             withdraw_sms_per_day: 10,
             calls_per_minute: 6000,

@@ -81,7 +81,7 @@ impl Server {
             house.visa.door().clone(),
             Arc::clone(&house.clock),
             channels,
-            relay::Settings::default(),
+            relay::Settings { quick: config.supply.outbox_quick_retries, ..relay::Settings::default() },
         );
         let export = Export::start(Arc::clone(&house.visa), &config.storage.folder);
         let rebuild = Some(export.rebuild());
