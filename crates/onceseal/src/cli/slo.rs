@@ -88,7 +88,7 @@ fn shown(report: &Json, out: Out) {
             of("budget_left_pct"),
             format!("{} / {}", of("p95_ms"), of("p95_limit_ms")),
             format!("{} / {}", of("conflict_pct"), of("conflict_limit_pct")),
-            of("explained_pct"),
+            format!("{} / {}", of("explained_pct"), of("explained_objective_pct")),
             of("status"),
         ]
     });
@@ -101,7 +101,7 @@ fn shown(report: &Json, out: Out) {
         "budget left %",
         "p95 ms / at most",
         "conflicts % / at most",
-        "explained %",
+        "explained % / at least",
         "verdict",
     ];
     out.table(&headings, &buttons);

@@ -149,6 +149,12 @@ impl Rules {
         if let Some(most) = button.conflicts {
             self.burning("OncesealSupplyConflicts", ("conflicts", "lost races"), most, label);
         }
+        // A budget of 0 does not burn: the first is one too many.
+        if button.explained.is_some() {
+            let expr = "max(increase(onceseal_supply_batch_items_unexplained_total[10m])) > 0";
+            let summary = format!("{}: an item failed and its receipt does not say why", button.id);
+            self.alert("OncesealSupplyUnexplained", expr, ("page", &[label]), &summary);
+        }
     }
 
     fn metrics(&mut self) {
@@ -223,6 +229,7 @@ mod tests {
         for id in BUTTONS.iter().map(|button| button.id) {
             assert_eq!(text.matches(&format!("'{id}: errors use")).count(), 4, "{id}");
         }
+        assert_eq!(text.matches("alert: OncesealSupplyUnexplained").count(), 1);
         for slug in METRICS.iter().map(|metric| metric.slug) {
             assert!(text.contains(&format!("          metric: {slug}\n")), "{slug}");
         }

@@ -86,7 +86,9 @@ async fn audited(supply: &Supply, period: Period) -> Result<(), Error> {
     for metric in metrics {
         readings.push((metric.slug, metric.read(supply.door.store(), period).await?));
     }
+    let unexplained = supply::slo::unexplained(supply.door.store(), period).await?;
     // All or none: a period that could not be read whole is read again.
+    metrics::counter!("onceseal_supply_batch_items_unexplained_total").increment(unexplained);
     for (slug, reading) in readings {
         metrics::counter!("onceseal_supply_gate_events_total", "metric" => slug).increment(reading.numerator);
         if let Some(whole) = reading.denominator {

@@ -30,6 +30,8 @@ pub struct Button {
     pub p95: Option<Duration>,
     /// Largest part that may be lost to a faster writer.
     pub conflicts: Option<Millionths>,
+    /// Least part of its failed items that must be explained; its rest is the budget.
+    pub explained: Option<Millionths>,
 }
 
 const fn write(
@@ -38,12 +40,14 @@ const fn write(
     action: &'static str,
     success: Millionths,
 ) -> Button {
-    Button { id, name, name_zh, method, path, action: Some(action), success, p95: None, conflicts: None }
+    let (p95, conflicts, explained) = (None, None, None);
+    Button { id, name, name_zh, method, path, action: Some(action), success, p95, conflicts, explained }
 }
 
 const fn read([id, name, name_zh]: [&'static str; 3], path: &'static str) -> Button {
     let p95 = Some(Duration::from_millis(300));
-    Button { id, name, name_zh, method: "GET", path, action: None, success: USUAL, p95, conflicts: None }
+    let (method, action, conflicts, explained) = ("GET", None, None, None);
+    Button { id, name, name_zh, method, path, action, success: USUAL, p95, conflicts, explained }
 }
 
 /// 99.5 %.
@@ -114,12 +118,16 @@ pub const BUTTONS: [Button; 17] = [
         "supply.package.unlist",
         USUAL,
     ),
-    write(
-        ["BTN-PKG-005", "batch price", "批量调价"],
-        ("POST", "/api/v1/supply/packages/batch-price"),
-        "supply.package.price.batch_update",
-        USUAL,
-    ),
+    // Section 18 promises its receipts alone, whole; that it answers is promised as of the others.
+    Button {
+        explained: Some(WHOLE),
+        ..write(
+            ["BTN-PKG-005", "batch price", "批量调价"],
+            ("POST", "/api/v1/supply/packages/batch-price"),
+            "supply.package.price.batch_update",
+            USUAL,
+        )
+    },
     write(
         ["BTN-PKG-006", "clone", "克隆套餐"],
         ("POST", "/api/v1/supply/packages/{package_id}/clone"),
@@ -181,5 +189,8 @@ mod tests {
         assert_eq!(fixed("BTN-PKG-002"), (5_000, None, Some(3_000)));
         assert_eq!(fixed("BTN-SET-002"), (1_000, Some(1200), None));
         assert_eq!(fixed("BTN-SET-003"), (1_000, None, None));
+        let explained: Vec<_> =
+            BUTTONS.iter().filter_map(|button| Some((button.id, WHOLE - button.explained?))).collect();
+        assert_eq!(explained, [("BTN-PKG-005", 0)], "its budget is 0");
     }
 }

@@ -17,5 +17,5 @@ pub mod tally;
 pub use audited::Period;
 pub use button::{BUTTONS, Button};
 pub use gate::{METRICS, Metric, Reading, Status};
-pub use report::Report;
+pub use report::{Report, unexplained};
 pub use tally::{End, Tally};

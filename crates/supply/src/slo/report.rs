@@ -58,6 +58,10 @@ pub struct Standing {
     pub conflict_limit_pct: Option<Exact>,
     /// Of the batch price: percent of the failed items that are explained.
     pub explained_pct: Option<Exact>,
+    /// Percent of them that must be.
+    pub explained_objective_pct: Option<Exact>,
+    /// Percent of that budget that is left: of a budget of 0 all, or nothing after the first.
+    pub explained_budget_left_pct: Option<Exact>,
     /// Whether all of it is kept.
     pub status: Status,
 }
@@ -70,7 +74,7 @@ impl Report {
     pub async fn of(store: &Store, period: Period) -> Result<Self, Error> {
         let (counts, explained) = (kept(store, period).await?, Explained::of(store, period).await?);
         let standing = |(button, answered): (&Button, &Answered)| {
-            let explained = (button.action == Some(BATCH)).then_some(explained);
+            let explained = button.explained.map(|_| explained);
             standing(button, answered, explained)
         };
         let buttons = BUTTONS.iter().zip(&counts.buttons).map(standing).collect();
@@ -102,7 +106,7 @@ fn standing(button: &Button, answered: &Answered, explained: Option<Explained>) 
     let kept = at_most(errors, button.budget())
         && button.conflicts.is_none_or(|most| at_most(lost, most))
         && limit.is_none_or(|limit| p95.is_none_or(|p95| p95 <= limit))
-        && explained.is_none_or(|it| it.explained == it.failed);
+        && explained.is_none_or(|it| it.unexplained() == 0);
     Standing {
         button: button.id,
         name: button.name,
@@ -119,12 +123,24 @@ fn standing(button: &Button, answered: &Answered, explained: Option<Explained>) 
         conflict_pct: some(lost, requests),
         conflict_limit_pct: button.conflicts.map(|most| Exact::percent_cut(most.into(), WHOLE.into())),
         explained_pct: explained.and_then(|it| some(it.explained, it.failed)),
+        explained_objective_pct: button.explained.map(|least| Exact::percent_cut(least.into(), WHOLE.into())),
+        explained_budget_left_pct: explained
+            .filter(|it| it.failed > 0)
+            .map(|it| Exact::percent_cut(u64::from(it.unexplained() == 0), 1)),
         status: match (requests, kept) {
-            (0, _) => Status::NoSample,
+            (0, true) => Status::NoSample,
             (_, true) => Status::Pass,
             (_, false) => Status::Fail,
         },
     }
+}
+
+/// Failed items of batches in a period that nothing explains: there must be none (section 18, BTN-PKG-005).
+///
+/// # Errors
+/// The store's.
+pub async fn unexplained(store: &Store, period: Period) -> Result<u64, Error> {
+    Ok(Explained::of(store, period).await?.unexplained())
 }
 
 /// The batch price's action.
@@ -139,6 +155,10 @@ struct Explained {
 }
 
 impl Explained {
+    const fn unexplained(self) -> u64 {
+        self.failed.saturating_sub(self.explained)
+    }
+
     async fn of(store: &Store, period: Period) -> Result<Self, Error> {
         let which = Which::new(format!("event_name = '{BATCH}' and result_code = 'OK'"), Vec::new());
         let batches = which.metadata(store, period).await?;
@@ -190,6 +210,12 @@ mod tests {
         let spent = told("BTN-ACC-002", &[(End::Done, 99, 40), (End::Failed, 1, 40)]);
         assert_eq!((spent.status, spent.budget_left_pct.unwrap().text()), (Status::Fail, "0"));
         assert_eq!(told("BTN-ACC-002", &[]).status, Status::NoSample);
+        // Its server was killed before it kept the request; the audit has the batch.
+        let batch = &BUTTONS[BUTTONS.iter().position(|button| button.id == "BTN-PKG-005").unwrap()];
+        let unexplained = Explained { failed: 2, explained: 1 };
+        let told = standing(batch, &Answered::default(), Some(unexplained));
+        let left = told.explained_budget_left_pct.unwrap();
+        assert_eq!((told.status, told.explained_pct.unwrap().text(), left.text()), (Status::Fail, "50", "0"));
     }
 
     #[test]

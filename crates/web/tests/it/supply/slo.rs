@@ -377,6 +377,8 @@ async fn operators_are_told_what_came_of_every_promise() {
     assert_eq!((&mounted["success_pct"], &mounted["budget_left_pct"]), (&json!(100), &json!(100)));
     assert_eq!((&paused["errors"], &paused["status"]), (&json!(1), &json!("fail")), "{paused}");
     assert_eq!((&priced["explained_pct"], &priced["status"]), (&json!(100), &json!("pass")), "{priced}");
+    let promised = (&priced["explained_objective_pct"], &priced["explained_budget_left_pct"]);
+    assert_eq!(promised, (&json!(100), &json!(100)), "{priced}");
     assert_eq!(button("BTN-SET-002")["status"], "no_sample");
     assert_eq!((report["metrics"].as_array().map(Vec::len), &report["broken"]), (Some(8), &json!(true)));
     let past = "slo?since=2020-01-01T00:00:00Z&until=2020-02-01T00:00:00Z";
