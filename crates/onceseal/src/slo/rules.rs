@@ -24,6 +24,9 @@ const BURNS: [Burn; 4] = [
     Burn { tenths: 10, long: "3d", short: "6h", severity: "ticket" },
 ];
 const WINDOWS: [&str; 7] = ["5m", "30m", "1h", "2h", "6h", "1d", "3d"];
+/// Fewer than three say nothing of a ratio, however few requests there were: one of three at night would wake somebody,
+/// and that all of three failed must. `increase` extrapolates, so the limit lies between two counts.
+const FEWEST: &str = "2.5";
 /// Of all answers 5 in 100 may take longer than a P95.
 const SLOW: Millionths = 50_000;
 
@@ -76,11 +79,41 @@ impl Rules {
 
     fn slow(&mut self, button: &Button, seconds: &str, window: &str) {
         let (id, name) = (button.id, "onceseal_supply_request_seconds");
-        let within = format!("sum(rate({name}_bucket{{button=\"{id}\",le=\"{seconds}\"}}[{window}]))");
-        let all = format!("sum(rate({name}_count{{button=\"{id}\"}}[{window}]))");
-        self.record(&format!("onceseal_supply:slow:ratio_rate{window}"), &format!("1 - {within} / {all}"));
-        self.line(8, "labels:");
-        self.line(10, &format!("button: {id}"));
+        let within =
+            |how: &str| format!("sum({how}({name}_bucket{{button=\"{id}\",le=\"{seconds}\"}}[{window}]))");
+        let all = |how: &str| format!("sum({how}({name}_count{{button=\"{id}\"}}[{window}]))");
+        let mut recorded = |name: String, expr: &str| {
+            self.record(&name, expr);
+            self.line(8, "labels:");
+            self.line(10, &format!("button: {id}"));
+        };
+        let ratio = format!("1 - {} / {}", within("rate"), all("rate"));
+        recorded(format!("onceseal_supply:slow:ratio_rate{window}"), &ratio);
+        if is_long(window) {
+            let count = format!("{} - {}", all("increase"), within("increase"));
+            recorded(format!("onceseal_supply:slow:increase{window}"), &count);
+        }
+    }
+
+    /// How many there were over a window that says whether it matters.
+    fn counts(&mut self, window: &str) {
+        if !is_long(window) {
+            return;
+        }
+        for (kind, ends) in [("errors", ERRORS), ("conflicts", "lost_race")] {
+            let ended = format!("onceseal_supply_requests_total{{outcome=~\"{ends}\"}}");
+            self.record(
+                &format!("onceseal_supply:{kind}:increase{window}"),
+                &format!("sum by (button) (increase({ended}[{window}]))"),
+            );
+        }
+        let largest = |name: &str| {
+            format!(
+                "max by (metric) (increase(onceseal_supply_gate_{name}_total{{metric=~\"m004|m005|m011\"}}[{window}]))"
+            )
+        };
+        self.record(&format!("onceseal_supply:gate:increase{window}"), &largest("events"));
+        self.record(&format!("onceseal_supply:gate_requests:increase{window}"), &largest("requests"));
     }
 
     /// What is recorded over one window.
@@ -111,6 +144,7 @@ impl Rules {
             &format!("onceseal_supply:gate:ratio_rate{window}"),
             &format!("{} / {}", largest("events"), largest("requests")),
         );
+        self.counts(window);
     }
 
     fn alert(&mut self, name: &str, expr: &str, (severity, labels): (&str, &[(&str, &str)]), summary: &str) {
@@ -125,7 +159,7 @@ impl Rules {
         self.line(10, &format!("summary: '{summary}'"));
     }
 
-    /// The four alerts of a budget.
+    /// The four alerts of a budget. What is wrong with the ledger is so once already; all else must be seen three times.
     fn burning(&mut self, name: &str, series: (&str, &str), budget: Millionths, (key, value): (&str, &str)) {
         let (kind, what) = series;
         for Burn { tenths, long, short, severity } in BURNS {
@@ -136,7 +170,12 @@ impl Rules {
             let labels = [(key, value), ("window", long)];
             let speed = decimal(tenths * 1_000_000);
             let summary = format!("{value}: {what} use up their budget {speed} times too fast");
-            self.alert(name, &format!("{} and {}", over(long), over(short)), (severity, &labels), &summary);
+            let fewest = match value {
+                "m004" => String::new(),
+                _ => format!(" and onceseal_supply:{kind}:increase{long}{{{key}=\"{value}\"}} > {FEWEST}"),
+            };
+            let expr = format!("{} and {}{fewest}", over(long), over(short));
+            self.alert(name, &expr, (severity, &labels), &summary);
         }
     }
 
@@ -170,11 +209,14 @@ impl Rules {
             self.alert(&name, expr, (severity, &[("metric", slug)]), &summary);
         };
         let gate = "onceseal_supply:gate:ratio_rate1d{metric=\"m011\"}";
-        one("m011", "ticket", &format!("{gate} < 0.9"), "fewer than 90 of 100 credentials pass");
+        let of = |kind: &str| format!("onceseal_supply:{kind}:increase1d{{metric=\"m011\"}}");
+        let rejected = format!("{} - {} > {FEWEST}", of("gate_requests"), of("gate"));
+        let low = format!("{gate} < 0.9 and {rejected}");
+        one("m011", "ticket", &low, "fewer than 90 of 100 credentials pass");
         one(
             "m011",
             "page",
-            &format!("{gate} < 0.85"),
+            &format!("{gate} < 0.85 and {rejected}"),
             "fewer than 85 of 100 credentials pass: releases are blocked",
         );
         let suppliers = "max(onceseal_supply_suppliers_onboarded)";
@@ -205,6 +247,11 @@ impl Rules {
     }
 }
 
+/// Whether the window is a long one of a burn.
+fn is_long(window: &str) -> bool {
+    BURNS.iter().any(|burn| burn.long == window)
+}
+
 /// The limit of its answers, in seconds, as Prometheus writes the end of a bucket.
 fn limit(button: &Button) -> Option<String> {
     let millis = u64::try_from(button.p95?.as_millis()).ok()?;
@@ -221,6 +268,40 @@ mod tests {
         assert!(["0.8", "1.2", "0.3"].iter().all(|wanted| limits.iter().any(|limit| limit == wanted)));
         assert_eq!(decimal(144 * 1_000), "0.0144");
         assert_eq!(decimal(10_000_000), "1");
+    }
+
+    /// Conditions of the alerts.
+    fn alerts(text: &str) -> Vec<String> {
+        let parts = text.split("- alert: ").skip(1);
+        parts.filter_map(|part| part.split("expr: '").nth(1)?.split('\'').next().map(str::to_owned)).collect()
+    }
+
+    #[test]
+    fn a_ratio_alone_wakes_nobody_but_where_money_is_wrong() {
+        let text = text();
+        let of_ratios: Vec<_> =
+            alerts(&text).into_iter().filter(|expr| expr.contains(":ratio_rate")).collect();
+        assert!(of_ratios.len() > 4 * BUTTONS.len());
+        for expr in of_ratios {
+            let counted = expr.contains(":increase") && expr.ends_with("> 2.5");
+            assert!(counted != expr.contains("\"m004\""), "{expr}");
+        }
+    }
+
+    #[test]
+    fn every_series_that_an_alert_asks_for_is_recorded() {
+        let text = text();
+        let recorded: Vec<&str> =
+            text.lines().filter_map(|line| line.trim().strip_prefix("- record: ")).collect();
+        let mut asked = 0;
+        for expr in alerts(&text) {
+            for series in expr.split([' ', '(']).filter(|part| part.starts_with("onceseal_supply:")) {
+                let name = series.split('{').next().unwrap();
+                assert!(recorded.contains(&name), "{name} of {expr}");
+                asked += 1;
+            }
+        }
+        assert!(asked > 200, "{asked}");
     }
 
     #[test]
