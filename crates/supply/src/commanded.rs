@@ -71,6 +71,7 @@ impl<A: Action> Commanded<A> {
         // For whoever asked: the state was another one when they looked. And for who counts (section 18).
         let details = match lost_race {
             LostRace::Yes => details.with("lost_race", true),
+            LostRace::Again => details.with("lost_race", true).with("retryable", true),
             LostRace::No => details,
         };
         let details = match code.come_again().filter(|_| details.get(AGAIN).is_none()) {
@@ -84,7 +85,7 @@ impl<A: Action> Commanded<A> {
             row.result_code = code.as_str().into();
             row.rule_code = rule.map(Invariant::as_str);
             (row.before_state, row.after_state) = (before.clone(), before.clone());
-            row.metadata = json!({ "details": details.plain(), "lost_race": lost_race == LostRace::Yes });
+            row.metadata = json!({ "details": details.plain(), "lost_race": lost_race != LostRace::No });
             row
         };
         let violation = rule.map(|_| row("invariant_violation"));
@@ -97,7 +98,8 @@ impl<A: Action> Commanded<A> {
             Err(Stop::Refused(_)) => String::new(),
         };
         let outcome = Outcome { code: code.status(), body };
-        let ruling = if code.is_passing() { Ruling::Passing(outcome) } else { Ruling::Formal(outcome) };
+        let passes = code.is_passing() || lost_race == LostRace::Again;
+        let ruling = if passes { Ruling::Passing(outcome) } else { Ruling::Formal(outcome) };
         let refused = (!self.is_done_elsewhere(code)).then(|| row(self.action.event()));
         let audit: Vec<AuditRow> = violation.into_iter().chain(refused).collect();
         let outbox = alert.into_iter().map(|event| event.row(&self.context, at)).collect();
@@ -106,9 +108,8 @@ impl<A: Action> Commanded<A> {
 
     /// Whether another node was faster with what came due.
     fn is_done_elsewhere(&self, code: Code) -> bool {
-        let states = [Code::ComState, Code::OrdState, Code::PkgState, Code::SetState];
         let is_system = self.context.caller.capacity == Capacity::System;
-        is_system && self.action.comes_due() && states.contains(&code)
+        is_system && self.action.comes_due() && is_of_state(code)
     }
 
     fn stopped(&self, stop: Stop, at: Time) -> Result<Decision, Error> {
@@ -122,8 +123,16 @@ impl<A: Action> Commanded<A> {
 /// Whether a refusal came of somebody who was faster, which counts against the service (section 18).
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LostRace {
+    /// Their doing refuses it now.
     Yes,
+    /// The state would still allow it (its version was raised, by a rewrap say): the key stays open, ask again.
+    Again,
     No,
+}
+
+/// The object's state does not allow it.
+fn is_of_state(code: Code) -> bool {
+    [Code::AccState, Code::ComState, Code::OrdState, Code::PkgState, Code::SetState].contains(&code)
 }
 
 #[derive(Serialize)]
@@ -181,21 +190,26 @@ impl<A: Action> Command for Commanded<A> {
         at: Time,
     ) -> Result<Decision, Error> {
         let (state, blocked) = self.seen(loaded)?;
+        let (mut lost_race, mut is_allowed) = (LostRace::Yes, false);
         let refusal = match self.ruled(prepared, (&state, blocked), at) {
             Err(Stop::Refused(refusal)) => Some(*refusal),
             Err(Stop::Broken(error)) => return Err(error),
             // A value that its column does not take is nobody's speed; only a broken invariant is behind it, or nothing.
-            Ok(_) => self
-                .action
-                .outrun(raise.write, &state)
-                .or_else(|| books::unbalanced(raise.write))
-                .filter(|refusal| raise.kind != RaiseKind::Rule || refusal.rule.is_some()),
+            Ok(_) => {
+                is_allowed = true;
+                let refusal = self.action.outrun(raise.write, &state);
+                let refusal = refusal.or_else(|| books::unbalanced(raise.write));
+                refusal.filter(|refusal| raise.kind != RaiseKind::Rule || refusal.rule.is_some())
+            }
         };
         match refusal {
             Some(refusal) => {
-                // What does not add up is nobody's speed.
-                let broken = refusal.rule == Some(Invariant::Set003);
-                let lost_race = if broken { LostRace::No } else { LostRace::Yes };
+                if refusal.rule == Some(Invariant::Set003) {
+                    // What does not add up is nobody's speed.
+                    lost_race = LostRace::No;
+                } else if is_allowed && is_of_state(refusal.code) {
+                    lost_race = LostRace::Again;
+                }
                 exit::guarded(&self.context.house, self.refused(refusal, lost_race, at)?)
             }
             None => Err(Error::Raised(raise.clone())),
@@ -223,6 +237,20 @@ mod tests {
     use crate::fixtures::{NOW, context};
     use crate::{Capacity, Code};
     use serde_json::Value as Json;
+
+    #[test]
+    fn who_was_only_slower_may_ask_again_under_the_same_key() {
+        let action = crate::settlements::Cancel { settlement_id: 5 };
+        let command = Commanded { context: context(Capacity::User), action };
+        for code in Code::ALL.iter().copied().filter(|code| is_of_state(*code)) {
+            assert_eq!(code.status(), 409);
+            let decision = command.refused(Refusal::of(code), LostRace::Again, NOW).unwrap();
+            let Ruling::Passing(outcome) = &decision.ruling else { panic!("{decision:?}") };
+            assert!(outcome.body.contains(r#""lost_race":true,"retryable":true"#), "{}", outcome.body);
+            let decision = command.refused(Refusal::of(code), LostRace::Yes, NOW).unwrap();
+            assert!(matches!(decision.ruling, Ruling::Formal(_)), "{decision:?}");
+        }
+    }
 
     #[test]
     fn whatever_may_be_sent_again_says_when() {

@@ -128,7 +128,8 @@ pub struct Round {
     pub left: usize,
 }
 
-/// Rewraps at most `limit` rows of each table, the oldest first. Where this node wraps under an earlier version than
+/// Rewraps about `limit` rows of each table, the oldest first; what can't be rewrapped is left and does not hold back
+/// those behind it. Where this node wraps under an earlier version than
 /// the registry has, it leaves all to the others: it would only turn their work back.
 ///
 /// # Errors
@@ -151,22 +152,38 @@ pub async fn round(door: &Door, house: &Arc<House>, limit: i64) -> Result<Round,
     }
     let mut round = Round::default();
     for table in TABLES {
-        for row in door.store().query(table.due(kms.alias(), current, limit)).await? {
-            let action = Rewrap::read(table, &row)?;
-            let caller = action.caller();
-            let context = Context { caller, house: Arc::clone(house) };
-            let name = context.caller.request_id.clone();
-            let command = Commanded { context, action };
-            let submission = Submission { key: None, command, wait: std::time::Duration::ZERO };
-            match door.submit(submission).await {
-                Ok(Answer::Done(done)) if done.outcome.code < 300 => round.rewrapped += 1,
-                Ok(_) => round.left += 1,
-                Err(cause) => {
-                    tracing::warn!(fact = name, %cause, "not_rewrapped");
+        let (mut after, mut rewrapped) = (0, 0);
+        while rewrapped < limit {
+            let rows = door.store().query(table.due(kms.alias(), current, (after, limit))).await?;
+            for row in &rows {
+                let action = Rewrap::read(table, row)?;
+                after = action.id();
+                if is_rewrapped(door, house, action).await {
+                    rewrapped += 1;
+                    round.rewrapped += 1;
+                } else {
                     round.left += 1;
                 }
+            }
+            if rows.is_empty() {
+                break;
             }
         }
     }
     Ok(round)
+}
+
+async fn is_rewrapped(door: &Door, house: &Arc<House>, action: Rewrap) -> bool {
+    let context = Context { caller: action.caller(), house: Arc::clone(house) };
+    let name = context.caller.request_id.clone();
+    let command = Commanded { context, action };
+    let submission = Submission { key: None, command, wait: std::time::Duration::ZERO };
+    match door.submit(submission).await {
+        Ok(Answer::Done(done)) => done.outcome.code < 300,
+        Ok(_) => false,
+        Err(cause) => {
+            tracing::warn!(fact = name, %cause, "not_rewrapped");
+            false
+        }
+    }
 }

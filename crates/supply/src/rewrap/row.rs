@@ -73,14 +73,14 @@ impl Table {
         Query::new("kek.uses", sql, values![alias])
     }
 
-    /// Rows under another key or version.
-    pub(super) fn due(&self, alias: &str, current: i64, limit: i64) -> Query {
+    /// Rows under another key or version, of a higher id than `after`.
+    pub(super) fn due(&self, alias: &str, current: i64, (after, limit): (i64, i64)) -> Query {
         let Self { name, envelope, alias: column, version, .. } = self;
         let sql = format!(
             "select id, tenant_id, version, {column}, {envelope} from {name}
-             where ({column} <> $1 or {version} < $2) and {envelope} <> '' order by id limit $3"
+             where ({column} <> $1 or {version} < $2) and {envelope} <> '' and id > $3 order by id limit $4"
         );
-        Query::new("kek.due", sql, values![alias, current, limit])
+        Query::new("kek.due", sql, values![alias, current, after, limit])
     }
 
     fn update(&self) -> String {
@@ -130,6 +130,11 @@ impl Rewrap {
             alias: reader.text()?.to_owned(),
             envelope: reader.text()?.to_owned(),
         })
+    }
+
+    /// Which row.
+    pub(super) const fn id(&self) -> i64 {
+        self.id
     }
 
     /// The system, for the fact of this row in this version.

@@ -79,6 +79,15 @@ async fn rows_move_to_the_new_version_and_the_old_one_may_go_only_then() {
 }
 
 #[tokio::test]
+async fn rows_that_can_not_be_opened_hold_back_none_behind_them() {
+    let market = sealed(12).await;
+    let broken = "update supply_accounts set encrypted_credentials = 'v1.1.AAEC.nonce.text' where id <= 9";
+    market.force(vec![Write::any("break", broken, vec![])]).await;
+    let round = rewrap::round(&market.door, &house(&market, 2), 4).await.unwrap();
+    assert_eq!(round, Round { rewrapped: 3, left: PHONES + 9 });
+}
+
+#[tokio::test]
 async fn nodes_that_rewrap_at_once_move_each_row_once_and_what_can_not_be_opened_is_left() {
     let market = sealed(20).await;
     let broken = "update supply_accounts set encrypted_credentials = 'v1.1.AAEC.nonce.text' where id = 7";
