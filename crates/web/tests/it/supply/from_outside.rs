@@ -2,6 +2,7 @@
 //! in it is refused or put out before anything happens, and nobody is alerted by it.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::ConnectInfo;
@@ -9,6 +10,8 @@ use axum::http::{Method, Request};
 use guard::canary::contains_run;
 use onceseal_http::Profile;
 use serde_json::{Value as Json, json};
+use supply::exit::{IN_LOG, Withheld};
+use supply::{Caller, Context, Object};
 
 use super::desk::{ACCOUNTS, Desk, code, is, mount, moving};
 use super::exposures::withheld;
@@ -227,4 +230,22 @@ async fn the_same_exposure_is_told_once_a_minute_of_each_operator() {
     let left = "select count(*) from audit_events where event_name = 'CRED-EXPOSE-RESPONSE'
         and cast(metadata as text) like '%left_out%9%'";
     assert_eq!(desk.api.count(left).await, 1);
+}
+
+#[tokio::test]
+async fn the_row_that_reports_an_exposed_key_does_not_hold_it() {
+    let desk = Desk::new().await;
+    desk.api.guard.remember("account", "zx81-Quick4Brown7Foxes9Jump").expect("long enough");
+    // The key was let in before there was such a secret.
+    let system = Caller::system(desk.tenant, "fact:1");
+    let caller = Caller { idempotency_key: Some("key-Quick4Brown7Foxes".into()), ..system };
+    let context = Context { caller, house: Arc::clone(&desk.api.market) };
+    let exposure = desk.api.guard.text("audit", "Quick4Brown7").clean().expect_err("a part of a secret");
+    let (told, object) = (Withheld::new(IN_LOG, &exposure), Object::row("supply_account", 1));
+    told.tell(&desk.api.door, &context, &object).await.expect("told");
+    withheld(&desk, IN_LOG, 1).await;
+    let without = format!(
+        "select count(*) from audit_events where event_name = '{IN_LOG}' and idempotency_key is null"
+    );
+    assert_eq!(desk.api.count(&without).await, 1);
 }
