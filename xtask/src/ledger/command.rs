@@ -14,6 +14,13 @@ pub(super) struct By {
     pub(super) capacity: Capacity,
 }
 
+impl By {
+    /// Whether it asks under a key: of the system's facts the state alone tells whether they happened.
+    pub(super) fn keys(self) -> bool {
+        self.capacity != Capacity::System
+    }
+}
+
 /// In which capacity somebody asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Capacity {
@@ -136,7 +143,7 @@ pub(super) struct Command {
     pub(super) by: By,
     /// What.
     pub(super) what: What,
-    /// Idempotency key; names one fact with [`What::kind`] and [`By`].
+    /// Idempotency key, where it asks under one ([`By::keys`]); names one fact with [`What::kind`] and [`By`].
     pub(super) key: String,
 }
 

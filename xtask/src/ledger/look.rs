@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use anyhow::{Context as _, Result, ensure};
 use store::{Query, Row, values};
 
-use super::command::{Place, Sent, What};
+use super::command::{Capacity, Place, Sent, What};
 use super::model::Model;
 use super::stage::{Engine, Market};
 
@@ -176,13 +176,18 @@ struct Committed {
     time: i64,
 }
 
+/// What the system finds done, or not due any more, is on no record: it changes nothing.
+fn is_nothing(sent: &Sent) -> bool {
+    sent.command.by.capacity == Capacity::System && sent.told.code == 409
+}
+
 /// The commands of a batch in the order of their commits, with their places; and how many share a moment. `seen`
 /// is the last audit row of the batch before.
 ///
-/// Every command, repeat and refusal leaves an audit row in its own transaction. SQLite has one writer, which
-/// counts the rows up; of PostgreSQL the commit's own time stamp is asked. Two commands that touch one row can't
-/// share a microsecond: the second takes its lock after the first's commit and is a round trip away from its own.
-/// So whatever shares one can be told in either order.
+/// Every command, repeat and refusal but those of [`is_nothing`] leaves an audit row in its own transaction. SQLite has
+/// one writer, which counts the rows up; of PostgreSQL the commit's own time stamp is asked. Two commands that touch one
+/// row can't share a microsecond: the second takes its lock after the first's commit and is a round trip away from its
+/// own. So whatever shares one can be told in either order.
 pub(super) async fn ordered(
     market: &Market,
     batch: Vec<Sent>,
@@ -194,7 +199,10 @@ pub(super) async fn ordered(
         if sent.told.open {
             continue;
         }
-        let answer = *answers.get(&sent.request).with_context(|| format!("{sent:?} left no audit row"))?;
+        let Some(answer) = answers.get(&sent.request).copied() else {
+            ensure!(is_nothing(&sent), "{sent:?} left no audit row");
+            continue;
+        };
         let is_slice = matches!(sent.command.what, What::Reprice { .. }) && !sent.told.replayed;
         let effect = effects.get(&sent.request).copied().filter(|_| is_slice).unwrap_or(answer);
         placed.push((sent, effect, answer));

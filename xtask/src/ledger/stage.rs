@@ -158,7 +158,7 @@ impl Market {
         action: A,
     ) -> Result<Told> {
         let Command { by, what, key } = command;
-        let caller = caller(*by, request, Some(key));
+        let caller = caller(*by, request, by.keys().then_some(key));
         let hash = Digest::of(format!("{by:?} {what:?}").as_bytes());
         let life = Duration::from_micros(u64::try_from(life(what.kind()))?);
         for _ in 0..ASKED {

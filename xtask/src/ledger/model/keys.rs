@@ -31,7 +31,7 @@ impl Keys {
     /// Whether the answer was one that stood there: then it must be that one.
     pub(super) fn stands(&self, sent: &Sent, at: i64) -> Result<bool, String> {
         let kept = self.0.get(&sent.command.key).filter(|kept| kept.expires > at);
-        let kept = kept.filter(|kept| !is_passing(kept.told.code));
+        let kept = kept.filter(|kept| sent.command.by.keys() && !is_passing(kept.told.code));
         match (kept, sent.told.replayed) {
             (None, false) => Ok(false),
             (None, true) => Err("a repeat of nothing that stands".into()),
