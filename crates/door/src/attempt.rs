@@ -179,11 +179,9 @@ impl<C: Command> Attempt<C> {
         let found = record.as_ref().map_or(0, |record| record.attempt);
         let has_ended = record.as_ref().is_some_and(|record| record.standing.has_ended(now));
         let anew = match &record {
-            Some(Record { fingerprint, standing: Standing::Failed { .. } | Standing::Running(_), .. })
-                if *fingerprint == key.fingerprint && !has_ended =>
-            {
-                Anew::No
-            }
+            Some(Record {
+                fingerprint, standing: Standing::Failed { .. } | Standing::Running(_), ..
+            }) if *fingerprint == key.fingerprint && !has_ended => Anew::No,
             _ => Anew::Yes,
         };
         match meet(record, &key.fingerprint, key.table.binding(), now) {
