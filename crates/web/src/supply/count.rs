@@ -146,15 +146,16 @@ pub(super) async fn end(
     key: Option<Vec<Value>>,
     ended: &Result<Answer, Failure>,
 ) -> Option<End> {
-    match ended {
-        Ok(Answer::InProgress { same: true, .. }) => Some(twin(supply, key).await),
-        Ok(Answer::Done(done)) if !done.replayed && done.outcome.code == 409 => {
-            let body: Json = serde_json::from_str(&done.outcome.body).ok()?;
-            let lost = body.pointer("/error/details/lost_race").and_then(Json::as_bool);
-            lost.unwrap_or(false).then_some(End::LostRace)
-        }
-        _ => None,
-    }
+    let outcome = match ended {
+        Ok(Answer::InProgress { same: true, .. }) => return Some(twin(supply, key).await),
+        Ok(Answer::Done(done)) if !done.replayed => &done.outcome,
+        // The key stays open: whoever comes again may be faster.
+        Ok(Answer::Open { outcome: Some(outcome), .. }) => outcome,
+        _ => return None,
+    };
+    let body: Json = serde_json::from_str(&outcome.body).ok().filter(|_| outcome.code == 409)?;
+    let lost = body.pointer("/error/details/lost_race").and_then(Json::as_bool);
+    lost.unwrap_or(false).then_some(End::LostRace)
 }
 
 const RUNNING_SINCE: &str = "select case when attempt_no = 1 and claim_generation = 1 then created_at else updated_at end from supply_idempotency_record where tenant_id = $1 and operator_id = $2 and api_path = $3 and idempotency_key = $4 and status = 'processing'";

@@ -9,7 +9,7 @@ use super::desk::{Desk, code, is};
 use super::openapi::{document, operations, resolved};
 
 /// Prose, which is masked.
-const PROSE: [&str; 2] = ["reason", "error_message"];
+const PROSE: [&str; 3] = ["reason", "error_message", "source"];
 /// Opens a result and is not kept.
 const NOT_KEPT: [&str; 1] = ["lookUpOperation"];
 
