@@ -22,16 +22,17 @@ struct Kept {
 #[derive(Debug, Default)]
 pub(super) struct Keys(BTreeMap<String, Kept>);
 
-/// 429 and 5xx leave the key open.
-const fn is_passing(code: u16) -> bool {
-    code == 429 || code >= 500
+/// 429 and 5xx leave the key open, and so does whoever was outrun although the state would still allow it.
+fn is_passing(told: &Told) -> bool {
+    let is_outrun = || told.json().pointer("/error/details/retryable") == Some(&true.into());
+    told.code == 429 || told.code >= 500 || is_outrun()
 }
 
 impl Keys {
     /// Whether the answer was one that stood there: then it must be that one.
     pub(super) fn stands(&self, sent: &Sent, at: i64) -> Result<bool, String> {
         let kept = self.0.get(&sent.command.key).filter(|kept| kept.expires > at);
-        let kept = kept.filter(|kept| sent.command.by.keys() && !is_passing(kept.told.code));
+        let kept = kept.filter(|kept| sent.command.by.keys() && !is_passing(&kept.told));
         match (kept, sent.told.replayed) {
             (None, false) => Ok(false),
             (None, true) => Err("a repeat of nothing that stands".into()),
