@@ -9,6 +9,7 @@ use std::time::Duration;
 use door::{Answer, Door, Submission};
 use kernel::Time;
 use store::{Error, Query};
+use supply::accounts::{Remind, to_remind};
 use supply::earnings::Release;
 use supply::exit::Withheld;
 use supply::orders::{Cancel, Cause, Close};
@@ -29,8 +30,8 @@ const PASSED: &str = "passed";
 const BATCH: i64 = 100;
 /// What was refused is left alone for so long: the list named it by a state that the command sees otherwise.
 const PAUSE: Duration = Duration::from_secs(300);
-/// Between two looks through the ledger (section 11.5).
-const LEDGER_EVERY: Duration = Duration::from_secs(3600);
+/// Between two looks through the ledger (section 11.5), and between two for old credentials.
+const HOURLY: Duration = Duration::from_secs(3600);
 
 /// The running scheduler.
 #[derive(Debug)]
@@ -51,6 +52,7 @@ impl Scheduler {
             refused: HashMap::new(),
             ledger_at: None,
             rewrap_at: None,
+            remind_at: None,
             more: false,
             stop,
         };
@@ -73,6 +75,7 @@ struct Round {
     refused: HashMap<String, Time>,
     ledger_at: Option<Time>,
     rewrap_at: Option<Time>,
+    remind_at: Option<Time>,
     /// Whether a list of this round is not at its end.
     more: bool,
     stop: watch::Receiver<()>,
@@ -145,7 +148,20 @@ impl Round {
             settlement_id: due.id,
         })
         .await?;
-        self.each(due::stuck(now, limit), "payout_stuck", now, |due| Stuck { settlement_id: due.id }).await
+        self.each(due::stuck(now, limit), "payout_stuck", now, |due| Stuck { settlement_id: due.id }).await?;
+        self.remind(now).await
+    }
+
+    /// Owners of credentials that grow old; a list that was full is read on in the next round.
+    async fn remind(&mut self, now: Time) -> Result<(), Error> {
+        if self.remind_at.is_some_and(|at| at > now) {
+            return Ok(());
+        }
+        let more = std::mem::take(&mut self.more);
+        self.each(to_remind(now, self.limit()), "remind", now, |due| Remind { account_id: due.id }).await?;
+        self.remind_at = (!self.more).then(|| now.plus(HOURLY));
+        self.more |= more;
+        Ok(())
     }
 
     /// Rows whose data key an earlier version wraps; some of each table, and no more for a while where one is left.
@@ -256,7 +272,7 @@ impl Round {
                 return;
             }
         };
-        self.ledger_at = Some(now.plus(LEDGER_EVERY));
+        self.ledger_at = Some(now.plus(HOURLY));
         looked_through(now);
         metrics::gauge!("onceseal_ledger_violations").set(u32::try_from(found.len()).unwrap_or(u32::MAX));
         for violation in found {

@@ -5,8 +5,11 @@ use std::time::Duration;
 use custody::{AccountType, Place};
 use secrecy::{ExposeSecret, SecretString};
 use store::{Query, values};
-use supply::accounts::{Activate, Create, Credential, Delete, Disable, Kind, Rotate, Verify};
-use supply::{Capacity, Policy};
+use supply::accounts::{
+    Activate, Create, Credential, Delete, Disable, Kind, Remind, Rotate, Verify, to_remind,
+};
+use supply::platform::Due;
+use supply::{Caller, Capacity, Policy};
 
 use crate::market::{ADMIN, Market, OTHER_SUPPLIER, OTHER_TENANT, SUPPLIER_TENANT, market_of, told};
 use crate::provider::Provider;
@@ -92,7 +95,7 @@ async fn a_credential_that_is_mounted_or_blocked_is_refused_in_every_tenant_alik
     let own = market.run("key-0000000000002", create("a")).await;
     let other = market.run_as(stranger("key-0000000000003"), create("a")).await;
     assert_eq!((own.code, own.error(), &own.body), (409, "SUP_ACC_4094", &other.body));
-    let admin = supply::Caller {
+    let admin = Caller {
         capacity: Capacity::Admin,
         ..market.caller(SUPPLIER_TENANT, ADMIN, "key-0000000000004")
     };
@@ -144,6 +147,49 @@ async fn a_rotated_account_has_the_new_credential_only() {
     assert_eq!(opened(&market, id).await, canary("b"));
     let missing = Rotate { account_id: 999, target: None, secret: SecretString::from(canary("c")) };
     assert_eq!(market.run("key-0000000000004", missing).await.error(), "SUP_ACC_4041");
+}
+
+/// What is due at the end of each day after the last one: answers and the instants by which to replace it.
+async fn reminded_within(market: &Market, days: u64) -> Vec<(u64, String)> {
+    let mut reminded = Vec::new();
+    for day in 1..=days {
+        market.clock.advance(Duration::from_secs(86_400));
+        let rows = market.door.store().query(to_remind(market.now(), 10)).await.unwrap();
+        for due in rows.iter().map(|row| Due::read(row).unwrap()) {
+            let fact = format!("remind-{}", market.now().seconds());
+            let told = market.run_as(due.caller(&fact), Remind { account_id: due.id }).await;
+            assert_eq!(told.code, 200, "{told:?}");
+            reminded.push((day, told.body["data"]["rotation_due_at"].as_str().unwrap().to_owned()));
+            let again =
+                market.run_as(due.caller(&format!("{fact}-again")), Remind { account_id: due.id }).await;
+            assert_eq!(again.code, 409, "{again:?}");
+        }
+    }
+    reminded
+}
+
+#[tokio::test]
+async fn its_owner_is_reminded_of_an_old_credential_until_it_is_replaced() {
+    let (market, _provider) = with(200).await;
+    let first = market.run("key-0000000000001", create("a")).await;
+    let id = first.body["data"]["account_id"].as_i64().unwrap();
+    let by = |days: u64| market.now().plus(Duration::from_secs(days * 86_400)).to_rfc3339_millis();
+    let due_at = by(60);
+    assert_eq!(reminded_within(&market, 105).await, [(50, due_at.clone()), (100, due_at)]);
+    let target = Some((KIND, first.body["data"]["key_id"].as_str().unwrap().to_owned()));
+    let rotate = Rotate { account_id: id, target, secret: SecretString::from(canary("b")) };
+    assert_eq!(market.run("key-0000000000002", rotate).await.code, 200);
+    let due_at = by(60);
+    assert_eq!(reminded_within(&market, 55).await, [(50, due_at)]);
+    assert_eq!(market.announced("supply.credential.remind.succeeded").await, 3);
+    let disable = Disable { account_id: id, reason: "gone".into(), credential: Credential::Kept };
+    let admin = Caller {
+        capacity: Capacity::Admin,
+        role: "admin",
+        ..market.caller(SUPPLIER_TENANT, ADMIN, "key-0000000000003")
+    };
+    assert_eq!(market.run_as(admin, disable).await.code, 200);
+    assert_eq!(reminded_within(&market, 120).await, []);
 }
 
 #[tokio::test]
