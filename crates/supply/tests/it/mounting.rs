@@ -95,10 +95,8 @@ async fn a_credential_that_is_mounted_or_blocked_is_refused_in_every_tenant_alik
     let own = market.run("key-0000000000002", create("a")).await;
     let other = market.run_as(stranger("key-0000000000003"), create("a")).await;
     assert_eq!((own.code, own.error(), &own.body), (409, "SUP_ACC_4094", &other.body));
-    let admin = Caller {
-        capacity: Capacity::Admin,
-        ..market.caller(SUPPLIER_TENANT, ADMIN, "key-0000000000004")
-    };
+    let admin =
+        Caller { capacity: Capacity::Admin, ..market.caller(SUPPLIER_TENANT, ADMIN, "key-0000000000004") };
     market
         .run_as(admin, Disable { account_id: id, reason: "leaked".into(), credential: Credential::Kept })
         .await;

@@ -11,7 +11,7 @@ use crate::action::{Context, Refusal, Stop};
 use crate::code::{Code, Invariant};
 use crate::rows::Supplier;
 
-use super::state::{SmsCode, State};
+use super::state::{MOST, SmsCode, State};
 
 /// Wrong tries that a code bears; the last of them kills it.
 const TRIES: i64 = 5;
@@ -52,6 +52,7 @@ pub(super) fn all<'a>(
             Refusal::broken(Invariant::Set002).with("available_amount", withdrawable).with("asked", total);
         return Err(seen(refusal.with("currency_code", total.currency().code())).into());
     }
+    of_so_many(state, total)?;
     let code = right(context, state.code.as_ref(), given, at).map_err(seen)?;
     Ok(Allowed { supplier, code })
 }
@@ -78,6 +79,20 @@ fn within_the_day(context: &Context, state: &State, total: Money, at: Time) -> R
     }
     let left = if today.exceeds(most)? { Money::zero(total.currency()) } else { most.minus(today)? };
     Err(state.seen(Refusal::of(Code::SetDaily).with("left", left)).into())
+}
+
+/// What one settlement can take is limited by the number of earnings, too; the rest is for the next one.
+fn of_so_many(state: &State, total: Money) -> Result<(), Stop> {
+    if i64::try_from(state.portions.len()).is_ok_and(|length| length < MOST) {
+        return Ok(());
+    }
+    let lots = state.portions.iter().map(|portion| portion.lot.amount);
+    let most = Money::sum(total.currency(), lots)?.floor_to_minor();
+    if !total.exceeds(most)? {
+        return Ok(());
+    }
+    let refusal = Refusal::of(Code::SetSingle).with("maximum", most).with("maximum_earnings", MOST);
+    Err(state.seen(refusal).into())
 }
 
 /// The code, if the typed one is right. A wrong one costs a try, which stays although nothing else does.

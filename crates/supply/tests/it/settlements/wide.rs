@@ -1,4 +1,5 @@
-//! Sums of many rows pass what one amount holds (section 4, rule 2): nothing that adds up breaks of it.
+//! Very much: sums of many rows pass what one amount holds (section 4, rule 2) and nothing that adds up breaks of it;
+//! a withdrawal from very many earnings is taken in parts.
 
 use kernel::money::Currency;
 use ledger::Code;
@@ -10,7 +11,7 @@ use supply::settlements::billing::Billing;
 use supply::settlements::period::Period;
 use supply::settlements::{reconcile, totals};
 
-use super::desk::funded;
+use super::desk::{asks, funded};
 use crate::market::{BUYER_TENANT, Market, SUPPLIER, SUPPLIER_TENANT};
 use crate::orders_desk::{call, trading};
 
@@ -90,4 +91,33 @@ async fn what_a_supplier_turned_over_is_told_in_full() {
     assert_eq!(found["balance"]["withdrawn_amount"], json!(180_000_000_000_i64));
     // Rows without a posting are told of, as ever.
     assert!(reconcile(market.door.store()).await.is_ok());
+}
+
+impl Market {
+    /// Splits the supplier's only earning, past all rules, into so many of a fen each.
+    async fn split_into_fen(&self, many: i64) {
+        let sql = "with recursive n(i) as (select 2 union all select i + 1 from n where i <= $1)
+            insert into supply_earnings (id, tenant_id, user_id, earnings_type, amount, available_amount, status, earned_at, available_at, source_request_id, created_at, updated_at, request_id, audit_trace_id)
+            select i, tenant_id, user_id, earnings_type, $2, $3, status, earned_at, available_at, source_request_id, created_at, updated_at, request_id, audit_trace_id from n, supply_earnings e where e.id = 1";
+        let fen = || Value::Money(1_000_000);
+        let gone = "update supply_earnings set available_amount = 0, withdrawn_amount = amount, status = 'withdrawn' where id = 1";
+        let writes =
+            vec![Write::any("fen", sql, vec![many.into(), fen(), fen()]), Write::one("gone", gone, vec![])];
+        self.force(writes).await;
+    }
+}
+
+#[tokio::test]
+async fn what_takes_more_earnings_than_one_settlement_may_names_the_sum_that_goes() {
+    let market = funded(1001).await;
+    market.split_into_fen(100_100).await;
+    let code = market.code().await;
+    let all = market.run("key-0000000000001", asks("1000.01", &code)).await;
+    assert_eq!((all.code, all.error()), (400, "SUP_SET_4006"), "{all:?}");
+    let details = &all.body["error"]["details"];
+    assert_eq!((&details["maximum"], &details["maximum_earnings"]), (&json!(1000), &json!(100_000)));
+    let part = market.run("key-0000000000002", asks("1000", &code)).await;
+    assert_eq!(part.code, 201, "{part:?}");
+    let taken = "select count(*) from supply_earnings where status = 'frozen' and frozen_amount = amount";
+    assert_eq!(market.count(taken, vec![]).await, 100_000);
 }
