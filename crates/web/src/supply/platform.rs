@@ -47,6 +47,8 @@ pub(super) fn routes(supply: &Shared) -> Router<Shared> {
     let money = Gate::write(Need::write(scope::PLATFORM_SETTLEMENT));
     let order = Gate::write(Need::write(scope::PLATFORM_ORDER));
     let usage = Gate::write(Need::write(scope::PLATFORM_USAGE));
+    // What makes tenants and moves money at will is no service's: of the platform's administrators only.
+    let admin = Gate::write(Need::write(scope::ALL_PLATFORM));
     Router::new()
         .route("/api/v1/platform/supply/accounts/{id}/disable", risk.around(supply, post(disable)))
         .route("/api/v1/platform/supply/accounts/{id}/review", risk.around(supply, post(review)))
@@ -58,17 +60,17 @@ pub(super) fn routes(supply: &Shared) -> Router<Shared> {
         .route("/api/v1/platform/settlements/{id}/fail", money.around(supply, post(fail)))
         .route("/api/v1/platform/settlements/{id}/reject", money.around(supply, post(reject)))
         .route("/api/v1/platform/settlements/{id}/return", money.around(supply, post(give_back)))
-        .route("/api/v1/platform/suppliers", order.around(supply, post(create_supplier)))
+        .route("/api/v1/platform/suppliers", admin.around(supply, post(create_supplier)))
         .route("/api/v1/platform/suppliers/{id}/suspend", risk.around(supply, post(suspend)))
         .route("/api/v1/platform/suppliers/{id}/resume", risk.around(supply, post(resume)))
         .route("/api/v1/platform/suppliers/{id}/risk-cases", risk.around(supply, post(open_case)))
         .route("/api/v1/platform/suppliers/{id}/risk-cases/close", risk.around(supply, post(close_case)))
-        .route("/api/v1/platform/buyers", order.around(supply, post(create_buyer)))
-        .route("/api/v1/platform/buyers/{id}/topups", order.around(supply, post(top_up)))
+        .route("/api/v1/platform/buyers", admin.around(supply, post(create_buyer)))
+        .route("/api/v1/platform/buyers/{id}/topups", admin.around(supply, post(top_up)))
         .route("/api/v1/platform/orders", order.around(supply, post(create_order)))
         .route("/api/v1/platform/orders/{id}/pay", order.around(supply, post(pay)))
-        .route("/api/v1/platform/orders/{id}/cancel", order.around(supply, post(cancel)))
-        .route("/api/v1/platform/orders/{id}/refund", order.around(supply, post(refund)))
+        .route("/api/v1/platform/orders/{id}/cancel", admin.around(supply, post(cancel)))
+        .route("/api/v1/platform/orders/{id}/refund", admin.around(supply, post(refund)))
         .route("/api/v1/platform/usage-records", usage.around(supply, post(record_usage)))
 }
 

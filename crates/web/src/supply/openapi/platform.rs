@@ -13,6 +13,7 @@ const NAME: Kind = Kind::Line(100);
 const RISK: &[&str] = &[scope::PLATFORM_RISK];
 const MONEY: &[&str] = &[scope::PLATFORM_SETTLEMENT];
 const ORDER: &[&str] = &[scope::PLATFORM_ORDER];
+const ADMIN: &[&str] = &[scope::ALL_PLATFORM];
 
 const PROTECT: Shape = Shape {
     name: "PriceProtection",
@@ -288,7 +289,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         path: "/api/v1/platform/suppliers",
         summary: "Create a supplier with its tenant and first operator",
         summary_zh: "创建供应方",
-        scopes: ORDER,
+        scopes: ADMIN,
         body: Body::Fields(SUPPLIER),
         answer: Answer::Data(201, NEW_SUPPLIER),
         codes: &[Code::ComField, Code::ComState],
@@ -299,7 +300,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         path: "/api/v1/platform/buyers",
         summary: "Create a buyer with its tenant and first key",
         summary_zh: "创建需求方",
-        scopes: ORDER,
+        scopes: ADMIN,
         body: Body::Fields(BUYER),
         answer: Answer::Data(201, NEW_BUYER),
         codes: &[Code::ComField, Code::ComState],
@@ -310,7 +311,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         path: "/api/v1/platform/buyers/{id}/topups",
         summary: "Add to a buyer's prepaid balance",
         summary_zh: "需求方充值",
-        scopes: ORDER,
+        scopes: ADMIN,
         body: Body::Fields(TOP_UP),
         answer: Answer::Data(201, TOPPED_UP),
         codes: &[Code::ComField, Code::ComCurrency, Code::ComMissing, Code::SetUnbalanced],
@@ -349,7 +350,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         path: "/api/v1/platform/orders/{id}/cancel",
         summary: "Cancel an order that is not paid",
         summary_zh: "取消订单",
-        scopes: ORDER,
+        scopes: ADMIN,
         answer: Answer::Data(200, ENDED),
         codes: &[Code::OrdMissing, Code::OrdState],
         ..WRITE
@@ -359,7 +360,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         path: "/api/v1/platform/orders/{id}/refund",
         summary: "Refund an order: what is left in escrow, and charges",
         summary_zh: "订单退款",
-        scopes: ORDER,
+        scopes: ADMIN,
         body: Body::Fields(REFUND),
         answer: Answer::Data(200, REFUNDED),
         codes: &[Code::ComField, Code::ComCurrency, Code::OrdMissing, Code::OrdState, Code::SetUnbalanced],

@@ -15,6 +15,7 @@ mod payouts;
 mod query_keys;
 mod races;
 mod refusals;
+mod scopes;
 mod slo;
 mod spellings;
 mod standing;

@@ -74,7 +74,7 @@ fn filled(path: &str) -> String {
     path.split('/').map(part).collect::<Vec<_>>().join("/")
 }
 
-fn bare(method: &str, path: &str) -> Request<Body> {
+pub(super) fn bare(method: &str, path: &str) -> Request<Body> {
     let method = Method::from_bytes(method.to_uppercase().as_bytes()).expect("a method");
     Request::builder().method(method).uri(filled(path)).body(Body::empty()).expect("a request")
 }
