@@ -99,6 +99,12 @@ pub(crate) async fn slo(_operator: Operator, State(edge): Shared, uri: Uri) -> A
     if to <= from {
         return Err(invalid(format!("until {to} is not after since {from}")));
     }
+    if to.since(from) > Period::LONGEST {
+        let days = Period::LONGEST.as_secs() / (24 * 3600);
+        return Err(invalid(format!(
+            "since {from} is more than {days} days before until {to}; ask for less at once"
+        )));
+    }
     supply.tally.keep(&supply.door).await?;
     let report = Report::of(supply.door.store(), Period { from, to }).await?;
     let broken = report.is_broken();

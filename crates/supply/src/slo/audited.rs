@@ -1,5 +1,8 @@
-//! Reading the audit over a period: full counts, never a page. Events' ids begin with the milliseconds of their time
-//! and are indexed, so that a period is a range of them.
+//! Reading the audit over a period: full counts, never a part of the events. Where the database can't count, rows are
+//! added up page by page, so that a period may have any number of them. Events' ids begin with the milliseconds of
+//! their time and are indexed, so that a period is a range of them.
+
+use std::time::Duration;
 
 use kernel::Time;
 use serde_json::Value as Json;
@@ -17,7 +20,10 @@ pub struct Period {
 }
 
 impl Period {
-    /// Its ends as the smallest ids that an event of these milliseconds can have.
+    /// What is answered for at most: a budget's year.
+    pub const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
+
+    /// Its ends as ids that lie before those of all events of these milliseconds: an event's own has its version, too.
     fn ids(self) -> [Value; 2] {
         [self.from, self.to].map(|end| {
             let millis = u64::try_from(end.micros() / 1000).unwrap_or(0);
@@ -32,16 +38,20 @@ impl Period {
     }
 }
 
+/// Rows that are in memory at a time.
+const PAGE: usize = 500;
+
 /// Which events of a period: a condition whose parameters begin at `$3`.
 #[derive(Clone, Debug)]
 pub(super) struct Which {
     condition: String,
     values: Vec<Value>,
+    page: usize,
 }
 
 impl Which {
     pub(super) fn new(condition: impl Into<String>, values: Vec<Value>) -> Self {
-        Self { condition: condition.into(), values }
+        Self { condition: condition.into(), values, page: PAGE }
     }
 
     /// Those of one name.
@@ -49,12 +59,12 @@ impl Which {
         Self::new("event_name = $3", values![name])
     }
 
-    fn query(&self, name: &'static str, period: Period, (what, rest): (&str, &str)) -> Query {
+    fn query(&self, name: &'static str, ids: &[Value; 2], (what, rest): (&str, &str)) -> Query {
         let sql = format!(
-            "select {what} from audit_events where event_id >= $1 and event_id < $2 and {}{rest}",
+            "select {what} from audit_events where event_id > $1 and event_id < $2 and {}{rest}",
             self.condition
         );
-        Query::new(name, sql, [period.ids().to_vec(), self.values.clone()].concat())
+        Query::new(name, sql, [ids.to_vec(), self.values.clone()].concat())
     }
 
     /// How many there are.
@@ -64,7 +74,7 @@ impl Which {
 
     /// An aggregate over them.
     pub(super) async fn number(&self, store: &Store, period: Period, what: &str) -> Result<u64, Error> {
-        let rows = store.query(self.query("slo.count", period, (what, ""))).await?;
+        let rows = store.query(self.query("slo.count", &period.ids(), (what, ""))).await?;
         let count = rows.first().map_or(Ok(0), |row| row.int(0))?;
         Ok(u64::try_from(count).unwrap_or(0))
     }
@@ -72,16 +82,31 @@ impl Which {
     /// The requests of the latest ones.
     pub(super) async fn samples(&self, store: &Store, period: Period) -> Result<Vec<String>, Error> {
         let rest = format!(" order by id desc limit {SAMPLES}");
-        let rows = store.query(self.query("slo.samples", period, ("request_id", &rest))).await?;
+        let rows = store.query(self.query("slo.samples", &period.ids(), ("request_id", &rest))).await?;
         rows.iter().map(|row| row.text(0).map(ToOwned::to_owned)).collect()
     }
 
-    /// What they say besides.
-    pub(super) async fn metadata(&self, store: &Store, period: Period) -> Result<Vec<Json>, Error> {
-        let what = ("cast(metadata as text)", " order by id");
-        let rows = store.query(self.query("slo.metadata", period, what)).await?;
+    /// What they say besides, added up in the order of their time.
+    pub(super) async fn sum<T: Default>(
+        &self,
+        store: &Store,
+        period: Period,
+        add: impl Fn(&mut T, &Json),
+    ) -> Result<T, Error> {
         let damaged = |_| Error::Corrupt { table: "audit_events", column: "metadata".into() };
-        rows.iter().map(|row| serde_json::from_str(row.text(0)?).map_err(damaged)).collect()
+        let rest = format!(" order by event_id limit {}", self.page);
+        let (mut ids, mut sum) = (period.ids(), T::default());
+        loop {
+            let what = ("event_id, cast(metadata as text)", rest.as_str());
+            let rows = store.query(self.query("slo.metadata", &ids, what)).await?;
+            for row in &rows {
+                add(&mut sum, &serde_json::from_str(row.text(1)?).map_err(damaged)?);
+            }
+            match rows.last() {
+                Some(last) if rows.len() >= self.page => ids[0] = last.bytes(0)?.into(),
+                _ => return Ok(sum),
+            }
+        }
     }
 }
 
@@ -97,14 +122,64 @@ pub(super) fn is_true(member: &str) -> String {
 /// # Errors
 /// The store's.
 pub async fn kept(store: &Store, period: Period) -> Result<Counts, Error> {
-    let mut counts = Counts::default();
-    Which::named(KEPT).metadata(store, period).await?.iter().for_each(|row| counts.add_kept(row));
-    Ok(counts)
+    Which::named(KEPT).sum(store, period, Counts::add_kept).await
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use door::{AuditRow, Door};
+    use serde_json::json;
+    use store::Write;
+    use store::migration::{CORE, SUPPLY};
+    use testkit::canary::Folder;
+    use testkit::{CountingRandom, MovableClock};
+
     use super::*;
+
+    const NOW: Time = Time::from_seconds(1_774_576_984);
+
+    /// A row that a server kept at a time.
+    fn tally(n: u64, at: Time, random: &CountingRandom) -> Write {
+        let mut row = AuditRow::system(KEPT, "server", "tally".into(), format!("tally:{n}"));
+        row.metadata = json!({ "from": at.to_rfc3339_millis(), "reached": 1, "detected": n, "samples": [n.to_string()] });
+        row.write(at, random)
+    }
+
+    #[tokio::test]
+    async fn pages_of_any_size_add_up_to_the_same() {
+        let (folder, random) = (Folder::new().unwrap(), Arc::new(CountingRandom::default()));
+        let settings = testkit::postgres::settings(folder.path());
+        let store =
+            Store::open(&settings, &[CORE, SUPPLY], Arc::new(MovableClock::at(NOW.micros() / 1_000_000)));
+        let store = store.await.unwrap();
+        let door = Door::new(store.clone(), Arc::clone(&random) as _);
+        let period = Period { from: NOW, to: NOW.plus(Duration::from_secs(60)) };
+        // Two of each millisecond, so that pages end between them; the first is before, the last behind the period.
+        let rows = (0..9).map(|n| {
+            tally(n, NOW.plus(Duration::from_micros(500 * n)).minus(Duration::from_micros(500)), &random)
+        });
+        let rows: Vec<Write> = rows.chain([tally(100, period.to, &random)]).collect();
+        let write = move |_: Vec<_>, _| Ok((rows.clone(), ()));
+        door.maintain("tally", Vec::new(), write).await.unwrap();
+        let sum = async |page, to| {
+            Which { page, ..Which::named(KEPT) }
+                .sum(&store, Period { to, ..period }, Counts::add_kept)
+                .await
+                .unwrap()
+        };
+        for page in [1, 2, 3, 4, 7, 8, 9, PAGE] {
+            let counts: Counts = sum(page, period.to).await;
+            assert_eq!((counts.reached, counts.detected, counts.from), (8, 36, Some(NOW)), "{page}");
+            let (mut samples, before) = (counts.samples, sum(page, NOW).await);
+            samples.sort();
+            assert_eq!(samples, ["1", "2", "3", "4", "5", "6", "7", "8"], "{page}");
+            assert_eq!(before, Counts::default(), "{page}: no row");
+            let one = sum(page, NOW.plus(Duration::from_millis(1))).await;
+            assert_eq!((one.reached, one.detected), (2, 3), "{page}");
+        }
+    }
 
     #[test]
     fn a_period_is_a_range_of_ids_that_grow_with_time() {

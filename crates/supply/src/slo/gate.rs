@@ -8,6 +8,7 @@ use store::{Error, Store, values};
 use super::audited::{Period, Which, is_true, kept};
 use super::button::Millionths;
 use super::money;
+use super::tally::Counts;
 use crate::code::{Code, Invariant};
 use crate::exact::{Exact, Stamp};
 
@@ -146,14 +147,28 @@ impl Metric {
     /// # Errors
     /// The store's.
     pub async fn read(&self, store: &Store, period: Period) -> Result<Reading, Error> {
+        let counts = match self.slug {
+            "m014" | "m016" => kept(store, period).await?,
+            _ => Counts::default(),
+        };
+        self.beside(store, period, &counts).await
+    }
+
+    /// The same, where what servers kept of the period is known.
+    pub(super) async fn beside(
+        &self,
+        store: &Store,
+        period: Period,
+        counts: &Counts,
+    ) -> Result<Reading, Error> {
         let counted = match self.slug {
             "m004" => billing_errors(store, period).await?,
             "m005" => billing_conflicts(store, period).await?,
             "m011" => validations(store, period).await?,
             "m012" => onboarded(store, period).await?,
             "m013" => exposures(store, period).await?,
-            "m014" => ingress(store, period).await?,
-            "m016" => query_keys(store, period).await?,
+            "m014" => ingress(counts),
+            "m016" => query_keys(store, period, counts).await?,
             // Those of an egress audit (section 19); without one there are none.
             _ => events(store, period, Which::new("event_name like 'CRED-DIRECT-%'", Vec::new())).await?,
         };
@@ -268,17 +283,15 @@ async fn exposures(store: &Store, period: Period) -> Result<Counted, Error> {
 }
 
 /// M-014: of the requests that reached a handler, those whose caller a platform credential told.
-async fn ingress(store: &Store, period: Period) -> Result<Counted, Error> {
-    let counts = kept(store, period).await?;
+fn ingress(counts: &Counts) -> Counted {
     let (numerator, denominator) = (counts.platform, Some(counts.reached));
-    Ok(Counted { numerator, denominator, blocked: None, samples: counts.samples })
+    Counted { numerator, denominator, blocked: None, samples: counts.samples.clone() }
 }
 
 /// M-016: of the requests in whose URL the access layer saw a credential, those whose refusal is on record. Refusals
 /// are on record at once, what was seen only when a server keeps it: so refusals are counted from where the first
 /// kept row begins. What a server that was killed saw and had not kept is missing from the whole, not from the part.
-async fn query_keys(store: &Store, period: Period) -> Result<Counted, Error> {
-    let counts = kept(store, period).await?;
+async fn query_keys(store: &Store, period: Period, counts: &Counts) -> Result<Counted, Error> {
     let from = counts.from.map_or(period.from, |from| from.min(period.from));
     let which = Which::named("token.query_key.rejected");
     let rejected = which.count(store, Period { from, ..period }).await?;

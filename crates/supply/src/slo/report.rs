@@ -80,7 +80,7 @@ impl Report {
         let buttons = BUTTONS.iter().zip(&counts.buttons).map(standing).collect();
         let mut metrics = Vec::new();
         for metric in &METRICS {
-            metrics.push(metric.read(store, period).await?);
+            metrics.push(metric.beside(store, period, &counts).await?);
         }
         Ok(Self { period: period.into(), buttons, metrics })
     }
@@ -161,11 +161,10 @@ impl Explained {
 
     async fn of(store: &Store, period: Period) -> Result<Self, Error> {
         let which = Which::new(format!("event_name = '{BATCH}' and result_code = 'OK'"), Vec::new());
-        let batches = which.metadata(store, period).await?;
-        Ok(batches.iter().fold(Self::default(), Self::with))
+        which.sum(store, period, Self::add).await
     }
 
-    fn with(self, batch: &Json) -> Self {
+    fn add(&mut self, batch: &Json) {
         let number = |name: &str| batch.get(name).and_then(Json::as_u64).unwrap_or(0);
         let items = batch.get("failed_items").and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default();
         let is_explained = |item: &&Json| {
@@ -176,7 +175,8 @@ impl Explained {
         let explained = u64::try_from(items.iter().filter(is_explained).count()).unwrap_or(0);
         let failed = number("failed").max(u64::try_from(items.len()).unwrap_or(u64::MAX));
         let agrees = number("total") == number("success") + number("failed");
-        Self { failed: self.failed + failed, explained: self.explained + if agrees { explained } else { 0 } }
+        self.failed += failed;
+        self.explained += if agrees { explained } else { 0 };
     }
 }
 
@@ -232,7 +232,11 @@ mod tests {
     fn an_item_is_explained_by_its_package_and_a_code_that_there_is() {
         let item = |code: &str| json!({ "package_id": 9, "error_code": code });
         let batch = |items: Json, total: u64| json!({ "total": total, "success": 1, "failed": 2, "failed_items": items });
-        let explained = |batch: &Json| Explained::default().with(batch);
+        let explained = |batch: &Json| {
+            let mut sum = Explained::default();
+            sum.add(batch);
+            sum
+        };
         let both = json!([item("SUP_PKG_4041"), item("SUP_PKG_4001")]);
         assert_eq!(explained(&batch(both.clone(), 3)), Explained { failed: 2, explained: 2 });
         assert_eq!(explained(&batch(both, 4)), Explained { failed: 2, explained: 0 }, "sums that differ");

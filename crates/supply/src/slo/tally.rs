@@ -1,6 +1,7 @@
-//! What one server counts of the requests that it answers, and keeps as rows of the audit: at most one of a kind each
-//! minute, so that nobody can force writes by sending (section 16.2). The kept rows survive restarts and add up over
-//! servers; what a server that was killed had not yet kept is lost.
+//! What one server counts of the requests that it answers, and keeps as rows of the audit: one of a kind each minute,
+//! so that nobody can force writes by sending (section 16.2); sooner, and never more often than each 5 s, only where a
+//! credential was seen in a URL, whose refusal is a row of its own each time. The kept rows survive restarts and add up
+//! over servers; what a server that was killed had not yet kept is lost.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

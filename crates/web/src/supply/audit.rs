@@ -17,9 +17,8 @@ use super::enter::{Gate, Who};
 use super::read::{Params, missing, pagination, rfc3339};
 use super::{Shared, envelope, rate};
 
-/// What is looked at where nothing is said, and at most.
+/// What is looked at where nothing is said.
 const USUAL: Duration = Duration::from_secs(30 * 24 * 3600);
-const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
 
 pub(super) fn routes(supply: &Shared) -> Router<Shared> {
     let need = Need::read(scope::SUPPLY_AUDIT_READ).or_admin(scope::PLATFORM_AUDIT_READ);
@@ -93,7 +92,7 @@ async fn metric(
 fn unfit(Period { from, to }: Period) -> Option<&'static str> {
     match () {
         () if to <= from => Some("order"),
-        () if to.since(from) > LONGEST => Some("span"),
+        () if to.since(from) > Period::LONGEST => Some("span"),
         () => None,
     }
 }

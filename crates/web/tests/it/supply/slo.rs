@@ -383,7 +383,10 @@ async fn operators_are_told_what_came_of_every_promise() {
     assert_eq!((report["metrics"].as_array().map(Vec::len), &report["broken"]), (Some(8), &json!(true)));
     let past = "slo?since=2020-01-01T00:00:00Z&until=2020-02-01T00:00:00Z";
     assert_eq!(desk.api.house.order(Method::GET, past).await.json()["buttons"][1]["requests"], 0);
-    for wrong in ["slo?since=yesterday", "slo?since=2030-01-01T00:00:00Z", "slo?page=1"] {
+    let year = "slo?since=2020-01-01T00:00:00Z&until=2021-01-01T00:00:00Z";
+    assert_eq!(desk.api.house.order(Method::GET, year).await.status, 200);
+    let longer = "slo?since=2020-01-01T00:00:00Z&until=2021-01-01T00:00:00.001Z";
+    for wrong in ["slo?since=yesterday", "slo?since=2030-01-01T00:00:00Z", "slo?page=1", longer] {
         assert_eq!(desk.api.house.order(Method::GET, wrong).await.status, 400, "{wrong}");
     }
 }
