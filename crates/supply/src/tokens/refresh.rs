@@ -10,15 +10,19 @@ use kernel::Time;
 use serde_json::json;
 use store::{Error, Query, Row, Write, values};
 
-use super::{BY_ID, Granted, KIND, RENEWABLE, Shown, Stored, kind_of, stands, user};
+use super::{Granted, KIND, Shown, Stored, kind_of, stands, user};
 use crate::action::{Action, Change, Context, Refusal, Stop};
 use crate::caller::Object;
 use crate::code::Code;
 use crate::exact::Stamp;
 
-const RENEW: &str =
-    "update auth_tokens set name = $1, fingerprint = $2, expires_at = $3, refresh_until = $4, updated_at = $5
-where id = $6 and tenant_id = $7 and state = 'active' and fingerprint = $8";
+/// The token `$1` of the tenant `$2`, if it is of the user `$3`: somebody else's is one that does not exist.
+const OF_USER: &str = "select id, state, expires_at, refresh_until
+from auth_tokens where id = $1 and tenant_id = $2 and user_id = $3";
+
+/// `refresh_until` stays that of the day it was issued: after it there is no renewal, whatever came between.
+const RENEW: &str = "update auth_tokens set name = $1, fingerprint = $2, expires_at = $3, updated_at = $4
+where id = $5 and tenant_id = $6 and state = 'active' and fingerprint = $7";
 
 /// `POST /api/v1/platform/tokens/{tokenId}/refresh`.
 #[derive(Clone, Debug)]
@@ -79,7 +83,8 @@ impl Action for Refresh {
     }
 
     fn load(&self, context: &Context, _: &Minted) -> Vec<Query> {
-        let stored = Query::new("token", BY_ID, values![self.token_id, context.caller.tenant_id]);
+        let of_user = values![self.token_id, context.caller.tenant_id, self.grant.operator_id];
+        let stored = Query::new("token", OF_USER, of_user);
         vec![stored, user(&self.grant)]
     }
 
@@ -105,12 +110,10 @@ impl Action for Refresh {
                 .about(self.object(), before)
                 .into());
         }
-        let refresh_until = minted.issued_at.plus(RENEWABLE);
         let row = values![
             &minted.jti,
             minted.fingerprint,
             minted.expires_at,
-            refresh_until,
             at,
             stored.id,
             context.caller.tenant_id,
@@ -121,7 +124,7 @@ impl Action for Refresh {
             access_token: None,
             token_type: "Bearer",
             expires_at: Stamp(minted.expires_at),
-            refresh_until: Stamp(refresh_until),
+            refresh_until: Stamp(stored.refresh_until),
         };
         let change = Change::of(self.object(), &data)?;
         self.shown.put(minted);

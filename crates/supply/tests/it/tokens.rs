@@ -97,6 +97,41 @@ async fn a_renewed_token_leaves_the_old_one_worthless() {
 }
 
 #[tokio::test]
+async fn a_token_is_renewed_for_seven_days_from_its_issue_however_often() {
+    let market = market().await;
+    let issuer = issuer(&market);
+    let (first, token) = issue(&market, &issuer, "key-0000000000001").await;
+    let (mut token, token_id) = (token.unwrap(), first.body["data"]["token_id"].as_i64().unwrap());
+    let three_days = Duration::from_secs(259_200);
+    let renew = async |token: &Token, key: &str| {
+        let shown = Shown::default();
+        let refresh = Refresh {
+            token_id,
+            fingerprint: token.fingerprint(),
+            grant: Grant { ttl: three_days, ..grant(OPERATOR) },
+            issuer: Arc::clone(&issuer),
+            shown: shown.clone(),
+        };
+        (market.run(key, refresh).await, shown.take())
+    };
+    // At once, after three days, after six; the last one lives into the tenth day.
+    for (key, pause) in
+        [("key-0000000000002", 0), ("key-0000000000003", 259_199), ("key-0000000000004", 259_199)]
+    {
+        market.clock.advance(Duration::from_secs(pause));
+        let (told, renewed) = renew(&token, key).await;
+        assert_eq!(told.code, 200, "{told:?}");
+        assert_eq!(told.body["data"]["refresh_until"], first.body["data"]["refresh_until"]);
+        token = renewed.unwrap();
+    }
+    market.clock.advance(Duration::from_secs(86_402));
+    let callers = callers(&market, &issuer);
+    assert!(identify(&market, &callers, &token).await.is_ok(), "it is good");
+    let (late, none) = renew(&token, "key-0000000000005").await;
+    assert_eq!((late.code, late.error(), none.is_none()), (409, "SUP_COM_4091", true));
+}
+
+#[tokio::test]
 async fn nobody_of_another_tenant_gets_a_token_and_a_forged_one_is_unknown() {
     let market = market().await;
     let issuer = issuer(&market);

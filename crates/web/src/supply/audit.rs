@@ -22,7 +22,7 @@ const USUAL: Duration = Duration::from_secs(30 * 24 * 3600);
 
 pub(super) fn routes(supply: &Shared) -> Router<Shared> {
     let need = Need::read(scope::SUPPLY_AUDIT_READ).or_admin(scope::PLATFORM_AUDIT_READ);
-    let gate = Gate { need, kind: rate::Kind::Call, keys: None };
+    let gate = Gate { need: Some(need), kind: rate::Kind::Call, keys: None };
     let auditors = Gate::read(scope::PLATFORM_AUDIT_READ);
     Router::new()
         .route("/api/v1/audit/events/{event_id}", gate.around(supply, get(event)))

@@ -34,7 +34,8 @@ const AGENT_MAX: usize = 256;
 /// What a route asks of its callers.
 #[derive(Clone, Copy)]
 pub(super) struct Gate {
-    pub(super) need: Need,
+    /// `None` where a good token is all: what it asks for is of this very token.
+    pub(super) need: Option<Need>,
     pub(super) kind: Kind,
     /// What the protocol asks of its headers; `None` for reads.
     pub(super) keys: Option<onceseal_http::Need>,
@@ -43,17 +44,22 @@ pub(super) struct Gate {
 impl Gate {
     /// A read.
     pub(super) const fn read(scope: &'static str) -> Self {
-        Self { need: Need::read(scope), kind: Kind::Call, keys: None }
+        Self { need: Some(Need::read(scope)), kind: Kind::Call, keys: None }
     }
 
     /// A write whose key is optional.
     pub(super) const fn write(need: Need) -> Self {
-        Self { need, kind: Kind::Call, keys: Some(onceseal_http::Need::Optional) }
+        Self { need: Some(need), kind: Kind::Call, keys: Some(onceseal_http::Need::Optional) }
+    }
+
+    /// A write, with an optional key, that is about the token of its caller and no more.
+    pub(super) const fn of_the_token() -> Self {
+        Self { need: None, kind: Kind::Call, keys: Some(onceseal_http::Need::Optional) }
     }
 
     /// One of the five critical writes.
     pub(super) const fn critical(need: Need) -> Self {
-        Self { need, kind: Kind::Call, keys: Some(onceseal_http::Need::Required) }
+        Self { need: Some(need), kind: Kind::Call, keys: Some(onceseal_http::Need::Required) }
     }
 
     /// Puts it around a route.
@@ -209,7 +215,7 @@ async fn refused(supply: &Supply, gate: Gate, who: &Who) -> Option<Response> {
         }
         return Some(envelope::later(who.request_id(), TOO_MANY, after.as_secs() + 1));
     }
-    let refusal = gate.need.judge(&who.principal).err()?;
+    let refusal = gate.need?.judge(&who.principal).err()?;
     let fixed = Fixed::from(refusal.code());
     let mut kept = act::audited(supply, who, "token.authz.denied", fixed.name).await;
     if kept.is_ok() && gate.is_critical() {

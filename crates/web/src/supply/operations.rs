@@ -23,7 +23,7 @@ const KEY_SENT: std::ops::RangeInclusive<usize> = 1..=260;
 
 pub(super) fn routes(supply: &Shared) -> Router<Shared> {
     let need = Need::read(scope::SUPPLY_AUDIT_READ).or_admin(scope::PLATFORM_AUDIT_READ);
-    let gate = Gate { need, kind: rate::Kind::Call, keys: Some(onceseal_http::Need::Optional) };
+    let gate = Gate { need: Some(need), kind: rate::Kind::Call, keys: Some(onceseal_http::Need::Optional) };
     Router::new().route("/api/v1/supply/operations/look-up", gate.around(supply, post(find)))
 }
 

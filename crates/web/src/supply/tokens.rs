@@ -40,6 +40,8 @@ pub(super) fn routes(supply: &Shared) -> Router<Shared> {
     let staff = Gate::write(Need::write(ISSUE));
     // A question, whatever its method: people of a tenant ask about its tokens, the platform's staff about all.
     let looking = Gate::write(Need::read(scope::SUPPLY_AUDIT_READ).or_admin(ISSUE));
+    // Whoever was given a token may renew it, a reader too: no more is opened by it than before.
+    let renewing = Gate::of_the_token();
     let router = Router::new()
         .route("/api/v1/platform/tokens/{tokenId}/revoke", staff.around(supply, post(revoke)))
         .route("/api/v1/platform/tokens/introspect", looking.around(supply, post(introspect)));
@@ -48,7 +50,7 @@ pub(super) fn routes(supply: &Shared) -> Router<Shared> {
     }
     router
         .route("/api/v1/platform/tokens/issue", staff.around(supply, post(issue)))
-        .route("/api/v1/platform/tokens/{tokenId}/refresh", staff.around(supply, post(refresh)))
+        .route("/api/v1/platform/tokens/{tokenId}/refresh", renewing.around(supply, post(refresh)))
 }
 
 enum Asked {

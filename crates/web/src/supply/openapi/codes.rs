@@ -16,7 +16,10 @@ pub(super) fn of(operation: &Operation) -> ByStatus {
     let own = operation.codes.iter().map(|code| Fixed::from(*code));
     // What does not fit into a path, a slash or half a character, makes it another one, which no route has.
     let elsewhere = operation.path.contains('{').then_some(envelope::ROUTE_UNKNOWN);
-    grouped(own.chain(elsewhere).chain(around(operation.keys)))
+    // Where no scope is asked for none is missing.
+    let is_denial = |code: &Fixed| operation.scopes.is_empty() && code.status == 403;
+    let around = around(operation.keys).into_iter().filter(|code| !is_denial(code));
+    grouped(own.chain(elsewhere).chain(around))
 }
 
 /// What any operation with these keys can answer.

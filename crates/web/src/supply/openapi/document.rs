@@ -61,7 +61,7 @@ pub(super) fn document() -> Json {
             "responses": usual_responses(),
             "securitySchemes": { "bearer": {
                 "type": "http", "scheme": "bearer", "bearerFormat": "JWT",
-                "description": "A platform token: a JWT signed RS256 or ES256. The names beside it are the scopes of which an operation needs one. scope、role、user_type 与租户须同时满足。",
+                "description": "A platform token: a JWT signed RS256 or ES256. The names beside it are the scopes of which an operation needs one; where there is none, any good token will do. scope、role、user_type 与租户须同时满足。",
             } },
         },
     })
@@ -96,7 +96,7 @@ fn operation(group: &Group, operation: &Operation) -> Json {
         "operationId": operation.id,
         "tags": [group.tag],
         "summary": format!("{} · {}", operation.summary, operation.summary_zh),
-        "security": operation.scopes.iter().map(|scope| json!({ "bearer": [scope] })).collect::<Vec<_>>(),
+        "security": ways(operation.scopes),
         "parameters": asked(operation),
         "responses": responses(operation),
     });
@@ -110,6 +110,14 @@ fn operation(group: &Group, operation: &Operation) -> Json {
         set(&mut said, "requestBody", body);
     }
     said
+}
+
+/// A way in for each scope; without one, any good token.
+fn ways(scopes: &[&str]) -> Json {
+    match scopes {
+        [] => json!([{ "bearer": [] }]),
+        scopes => scopes.iter().map(|scope| json!({ "bearer": [scope] })).collect(),
+    }
 }
 
 /// Headers and query.

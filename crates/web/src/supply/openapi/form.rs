@@ -177,7 +177,7 @@ pub(super) struct Operation {
     pub(super) summary_zh: &'static str,
     /// More than the summary says; may be empty.
     pub(super) about: &'static str,
-    /// One of them is enough.
+    /// One of them is enough; none where a good token is.
     pub(super) scopes: &'static [&'static str],
     pub(super) keys: Keys,
     pub(super) query: &'static [Field],

@@ -30,7 +30,11 @@ const GRANTED: Shape = Shape {
         or_null("access_token", Kind::Said, "The token, shown once; a repeat of the call has null."),
         must("token_type", Kind::Word(&["Bearer"]), "How it is sent."),
         must("expires_at", Kind::Instant, "When it ends."),
-        must("refresh_until", Kind::Instant, "Until when it may be renewed."),
+        must(
+            "refresh_until",
+            Kind::Instant,
+            "Until when it may be renewed: seven days from its issue, whatever is renewed.",
+        ),
     ],
 };
 const REVOKED: Shape = Shape {
@@ -90,8 +94,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         path: "/api/v1/platform/tokens/{tokenId}/refresh",
         summary: "Renew the very token that calls",
         summary_zh: "续期令牌",
-        about: "Only where the built-in issuer is on.",
-        scopes: STAFF,
+        about: "Only where the built-in issuer is on. No scope is needed: every token may renew itself until its `refresh_until`, which stays that of its issue; the old one is over at once.",
         body: Body::Fields(RENEW),
         answer: Answer::Data(200, GRANTED),
         codes: &[Code::ComMissing, Code::ComState],

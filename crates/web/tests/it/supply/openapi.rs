@@ -197,7 +197,8 @@ async fn headers_and_scopes_are_those_of_the_gates() {
     let (tenant, operator, _) = supplier(&api, "one").await;
     for (method, path, operation) in operations(&document(&api).await) {
         let ways = operation["security"].as_array().expect("security");
-        let scope = ways[0]["bearer"][0].as_str().expect("a scope");
+        // Where a good token is all, one that opens nothing else.
+        let scope = ways[0]["bearer"][0].as_str().unwrap_or("router:invoke");
         let staff = scope.starts_with("platform:");
         let token =
             if staff { api.admin_token().to_owned() } else { api.token((tenant, operator), &[scope]).await };
@@ -212,6 +213,9 @@ async fn headers_and_scopes_are_those_of_the_gates() {
         assert_ne!(status, 403, "{method} {path}: {text}");
         let five = FIVE.iter().any(|id| operation["operationId"] == **id);
         assert_eq!(text.contains("REQUEST_ID_MISSING"), five, "{method} {path}: {text}");
+        if scope == "router:invoke" {
+            continue;
+        }
         let stranger = api.token((tenant, operator), &["router:invoke"]).await;
         let (status, text) = call(&stranger).await;
         assert_eq!((status, text.contains("AUTH_SCOPE_DENIED")), (403, true), "{method} {path}: {text}");

@@ -101,6 +101,34 @@ async fn a_token_that_is_revoked_or_renewed_opens_nothing_here_and_nothing_elsew
     }
 }
 
+#[tokio::test]
+async fn whoever_holds_a_token_renews_it_and_no_other() {
+    let desk = Desk::new().await;
+    let reader = json!({ "tenant_id": desk.tenant, "user_id": desk.operator, "role": "viewer",
+        "user_type": "supply", "scope": ["supply:account:read"] });
+    let made = desk.api.admin(ISSUE, &reader.to_string()).await;
+    let token = made["access_token"].as_str().expect("a token");
+    let renewing = |id: &Json| format!("/api/v1/platform/tokens/{id}/refresh");
+    let of_staff = desk.api.admin(ISSUE, &staff(&["*"]).to_string()).await;
+    let mut theirs = reader.clone();
+    theirs["user_id"] = desk.user.into();
+    let theirs = desk.api.admin(ISSUE, &theirs.to_string()).await;
+    for other in [&of_staff["token_id"], &theirs["token_id"], &json!(999_999)] {
+        let got = desk.api.write((Method::POST, &renewing(other)), token, &desk.api.key(), "").await;
+        assert_eq!(code(&got), is(404, "SUP_COM_4041"), "{other}: {}", got.text());
+    }
+    let (path, key) = (renewing(&made["token_id"]), desk.api.key());
+    let got = desk.api.write((Method::POST, &path), token, &key, "").await;
+    assert_eq!(got.status, 200, "{}", got.text());
+    let data = got.json()["data"].clone();
+    assert_eq!(data["refresh_until"], made["refresh_until"]);
+    let renewed = data["access_token"].as_str().expect("a token");
+    let opened = async |token: &str| desk.api.read("/api/v1/supply/accounts", token).await.status;
+    assert_eq!((opened(token).await, opened(renewed).await), (401, 200));
+    let repeat = desk.api.write((Method::POST, &path), renewed, &key, "").await;
+    assert_eq!((repeat.status, &repeat.json()["data"]["access_token"]), (200, &Json::Null));
+}
+
 const INTROSPECT: &str = "/api/v1/platform/tokens/introspect";
 
 #[tokio::test]
