@@ -98,6 +98,12 @@ pub trait Action: Send + Sync + 'static {
         at: Time,
     ) -> Result<Change, Stop>;
 
+    /// What the audit says of what was prepared, whatever comes of it: no secret.
+    fn noted(&self, context: &Context, prepared: &Self::Prepared) -> Json {
+        let _ = (context, prepared);
+        Json::Null
+    }
+
     /// Whether every node tries it when its time has come. Who comes second finds it done: for the system that is no
     /// refusal, and nothing is put on record.
     fn comes_due(&self) -> bool {

@@ -4,7 +4,7 @@
 use door::{AuditRow, Command, Decision, Failure, Form, Repeat, Ruling, Steps};
 use kernel::{Outcome, Time};
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value as Json, json};
 use store::{Error, Query, Raise, RaiseKind, Row, Value, values};
 
 use crate::action::{Action, Change, Context, Refusal, Stop, text};
@@ -43,6 +43,16 @@ impl<A: Action> Commanded<A> {
     ) -> Result<Change, Stop> {
         let change = self.action.decide(&self.context, prepared, state, at)?;
         Ok(standing::judged(change, &self.action, blocked)?)
+    }
+
+    /// With what the audit says of what was prepared, in the command's own row.
+    fn noted(&self, prepared: &A::Prepared, mut decision: Decision) -> Decision {
+        let Json::Object(noted) = self.action.noted(&self.context, prepared) else { return decision };
+        let own = decision.audit.iter_mut().filter(|row| row.event_name == self.action.event());
+        for metadata in own.filter_map(|row| row.metadata.as_object_mut()) {
+            metadata.extend(noted.clone());
+        }
+        decision
     }
 
     fn changed(&self, change: Change, at: Time) -> Decision {
@@ -175,10 +185,11 @@ impl<A: Action> Command for Commanded<A> {
 
     fn decide(&self, prepared: &A::Prepared, loaded: &[Vec<Row>], at: Time) -> Result<Decision, Error> {
         let (state, blocked) = self.seen(loaded)?;
-        match self.ruled(prepared, (&state, blocked), at) {
-            Ok(change) => exit::guarded(&self.context.house, self.changed(change, at)),
-            Err(stop) => exit::guarded(&self.context.house, self.stopped(stop, at)?),
-        }
+        let decision = match self.ruled(prepared, (&state, blocked), at) {
+            Ok(change) => self.changed(change, at),
+            Err(stop) => self.stopped(stop, at)?,
+        };
+        exit::guarded(&self.context.house, self.noted(prepared, decision))
     }
 
     /// The state has changed since: what refuses now is the answer; where nothing does, somebody was faster.
@@ -210,7 +221,8 @@ impl<A: Action> Command for Commanded<A> {
                 } else if is_allowed && is_of_state(refusal.code) {
                     lost_race = LostRace::Again;
                 }
-                exit::guarded(&self.context.house, self.refused(refusal, lost_race, at)?)
+                let decision = self.refused(refusal, lost_race, at)?;
+                exit::guarded(&self.context.house, self.noted(prepared, decision))
             }
             None => Err(Error::Raised(raise.clone())),
         }
@@ -236,7 +248,6 @@ mod tests {
     use super::*;
     use crate::fixtures::{NOW, context};
     use crate::{Capacity, Code};
-    use serde_json::Value as Json;
 
     #[test]
     fn who_was_only_slower_may_ask_again_under_the_same_key() {

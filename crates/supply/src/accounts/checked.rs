@@ -6,6 +6,7 @@ use door::{Failure, Steps};
 use kernel::money::{Quota, QuotaUnit};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value as Json, json};
 use store::Error;
 
 use crate::action::{Context, Refusal};
@@ -107,6 +108,11 @@ impl Checked {
             20..=59 => "normal",
             _ => "high",
         }
+    }
+
+    /// What the audit says of it, of whatever it is the end of: M-011 counts it by its status.
+    pub(super) fn noted(&self) -> Json {
+        json!({ "verify_status": self.status, "risk_score": self.risk_score })
     }
 
     /// The quota that is taken to be there.

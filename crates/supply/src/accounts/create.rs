@@ -6,7 +6,7 @@ use door::{Failure, Form, Steps};
 use kernel::Time;
 use secrecy::SecretString;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value as Json, json};
 use store::{Error, Query, Row, Value, Write, values};
 
 use super::checked::{Checked, Kind, unreachable};
@@ -290,9 +290,16 @@ impl Action for Create {
             after: after.clone(),
         };
         let writes = vec![self.row(context, ready, supplier, (state.id, at))?];
-        let metadata = json!({ "verify_status": checked.status, "risk_score": checked.risk_score });
         let change = Change::of(object, &data)?;
-        Ok(Change { after, metadata, writes, events: vec![event], status: 201, ..change })
+        Ok(Change { after, writes, events: vec![event], status: 201, ..change })
+    }
+
+    fn noted(&self, _: &Context, prepared: &Prepared) -> Json {
+        match prepared {
+            Prepared::Rejected(checked) => checked.noted(),
+            Prepared::Ready(ready) => ready.checked.noted(),
+            _ => Json::Null,
+        }
     }
 
     fn live(&self) -> Option<Live> {

@@ -7,7 +7,7 @@ use kernel::Time;
 use kernel::money::Quota;
 use secrecy::SecretString;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value as Json, json};
 use store::{Error, Query, Row, Value, Write, values};
 
 use super::activate::unmet;
@@ -217,10 +217,17 @@ impl Action for Rotate {
             last_rotation_at: Stamp(at),
             updated_at: Stamp(at),
         };
-        let metadata = json!({ "verify_status": checked.status, "risk_score": checked.risk_score });
         let events = [event].into_iter().chain(fallen(account, renewed.available)).collect();
         let writes = vec![row(context, ready, &renewed, at)];
-        Ok(Change { before, after, metadata, writes, events, ..Change::of(object, &data)? })
+        Ok(Change { before, after, writes, events, ..Change::of(object, &data)? })
+    }
+
+    fn noted(&self, _: &Context, prepared: &Prepared) -> Json {
+        match prepared {
+            Prepared::Rejected(checked) => checked.noted(),
+            Prepared::Ready(ready) => ready.checked.noted(),
+            _ => Json::Null,
+        }
     }
 
     fn live(&self) -> Option<Live> {

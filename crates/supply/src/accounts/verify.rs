@@ -4,7 +4,7 @@ use door::{Failure, Steps};
 use kernel::Time;
 use secrecy::SecretString;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value as Json, json};
 use store::{Error, Query, Row};
 
 use super::checked::{Checked, Kind, unreachable};
@@ -85,7 +85,11 @@ impl Action for Verify {
             check_items: items.map(item).collect(),
         };
         let [fingerprint, _] = fingerprints(context, self.kind, &self.secret);
-        let metadata = json!({ "verify_status": checked.status, "fingerprint": fingerprint });
+        let metadata = json!({ "fingerprint": fingerprint });
         Ok(Change { metadata, ..Change::of(self.object(), &data)? })
+    }
+
+    fn noted(&self, _: &Context, checked: &Option<Checked>) -> Json {
+        checked.as_ref().map_or(Json::Null, Checked::noted)
     }
 }

@@ -110,11 +110,11 @@ impl Which {
     }
 }
 
-/// A condition on a member of `metadata` that is true; both engines' ways of writing it. Inside a text the quotes
-/// would be escaped.
-pub(super) fn is_true(member: &str) -> String {
+/// A condition on a member of `metadata`, with its value as JSON; both engines' ways of writing it. Inside a text the
+/// quotes would be escaped.
+pub(super) fn says(member: &str, value: &str) -> String {
     let text = "cast(metadata as text)";
-    format!(r#"({text} like '%"{member}":true%' or {text} like '%"{member}": true%')"#)
+    format!(r#"({text} like '%"{member}":{value}%' or {text} like '%"{member}": {value}%')"#)
 }
 
 /// What servers counted and kept in a period.

@@ -1,15 +1,16 @@
 //! The metrics of section 19 that the supply side feeds, with their targets, and what they are over a period. A
 //! metric of parts without a whole has no sample: neither 100 nor passed. Errors without a whole are errors: failed.
 
+use custody::VerifyStatus;
 use kernel::Time;
 use serde::Serialize;
 use store::{Error, Store, values};
 
-use super::audited::{Period, Which, is_true, kept};
+use super::audited::{Period, Which, kept, says};
 use super::button::Millionths;
 use super::money;
 use super::tally::Counts;
-use crate::code::{Code, Invariant};
+use crate::code::Invariant;
 use crate::exact::{Exact, Stamp};
 
 /// What a metric must be.
@@ -242,24 +243,23 @@ async fn billing_conflicts(store: &Store, period: Period) -> Result<Counted, Err
     Ok(Counted { denominator: Some(asked(store, period).await?), ..counted })
 }
 
-/// M-011: of the checks that came to an end, those that did not reject. A provider that was not reached ended none.
+/// M-011: of the checks that came to an end, those that did not reject, whatever else refused the command. A provider
+/// that was not reached ended none.
 async fn validations(store: &Store, period: Period) -> Result<Counted, Error> {
     let listed = money::listed(&VERIFYING);
-    let accepted = Which::new(format!("event_name in ({listed}) and result_code = 'OK'"), Vec::new());
-    let rejected = [Code::AccFormat, Code::AccRefused, Code::AccTos].map(Code::as_str);
-    let codes = money::listed(&rejected);
-    let refused = Which::new(format!("event_name in ({listed}) and result_code in ({codes})"), Vec::new());
-    let status = "cast(metadata as text)";
-    let scored = format!(
-        r#"event_name in ({listed}) and result_code = 'OK'
-           and ({status} like '%"verify_status":"reject"%' or {status} like '%"verify_status": "reject"%')"#
-    );
-    let ended = accepted.count(store, period).await?;
-    let rejected = Which::new(scored, Vec::new()).count(store, period).await?;
-    let samples = refused.samples(store, period).await?;
-    let refused = refused.count(store, period).await?;
-    let denominator = Some(ended + refused);
-    Ok(Counted { numerator: ended.saturating_sub(rejected), denominator, blocked: None, samples })
+    let told = |status: VerifyStatus| {
+        let status = says("verify_status", &format!(r#""{}""#, status.as_str()));
+        Which::new(format!("event_name in ({listed}) and {status}"), Vec::new())
+    };
+    let rejected = told(VerifyStatus::Reject);
+    let accepted = told(VerifyStatus::Pass).count(store, period).await?
+        + told(VerifyStatus::ReviewRequired).count(store, period).await?;
+    Ok(Counted {
+        numerator: accepted,
+        denominator: Some(accepted + rejected.count(store, period).await?),
+        blocked: None,
+        samples: rejected.samples(store, period).await?,
+    })
 }
 
 /// M-012: suppliers with an account that was active at some time, however long ago.
@@ -272,7 +272,7 @@ async fn onboarded(store: &Store, period: Period) -> Result<Counted, Error> {
 
 /// M-013: what left; what was withheld is counted apart (X-29).
 async fn exposures(store: &Store, period: Period) -> Result<Counted, Error> {
-    let (exposed, blocked) = ("event_name like 'CRED-EXPOSE-%'", is_true("blocked"));
+    let (exposed, blocked) = ("event_name like 'CRED-EXPOSE-%'", says("blocked", "true"));
     let left = Which::new(format!("{exposed} and not {blocked}"), Vec::new());
     let withheld = Which::new(format!("{exposed} and {blocked}"), Vec::new());
     let counted = events(store, period, left).await?;

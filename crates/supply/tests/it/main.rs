@@ -6,6 +6,8 @@ mod accounts;
 #[cfg(test)]
 mod books;
 #[cfg(test)]
+mod checking;
+#[cfg(test)]
 mod earnings;
 #[cfg(test)]
 mod market;
