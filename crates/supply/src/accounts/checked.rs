@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 use store::Error;
 
+use super::create::fingerprints;
 use crate::action::{Context, Refusal};
 use crate::code::Code;
 
@@ -110,11 +111,6 @@ impl Checked {
         }
     }
 
-    /// What the audit says of it, of whatever it is the end of: M-011 counts it by its status.
-    pub(super) fn noted(&self) -> Json {
-        json!({ "verify_status": self.status, "risk_score": self.risk_score })
-    }
-
     /// The quota that is taken to be there.
     ///
     /// # Errors
@@ -155,6 +151,18 @@ impl Checked {
             Err(Failure::Step { .. }) => Ok(None),
             Err(failure) => Err(failure),
         }
+    }
+}
+
+/// What the audit says of a credential and its check, however the command ends: by the fingerprint tries of one
+/// credential belong together, by the status M-011 counts them.
+pub(super) fn noted(context: &Context, kind: Kind, secret: &SecretString, checked: Option<&Checked>) -> Json {
+    let [fingerprint, _] = fingerprints(context, kind, secret);
+    match checked {
+        Some(Checked { status, risk_score, .. }) => {
+            json!({ "fingerprint": fingerprint, "verify_status": status, "risk_score": risk_score })
+        }
+        None => json!({ "fingerprint": fingerprint }),
     }
 }
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Value as Json, json};
 use store::{Error, Query, Row, Value, Write, values};
 
-use super::checked::{Checked, Kind, unreachable};
+use super::checked::{Checked, Kind, noted, unreachable};
 use crate::action::{Action, Change, Context, Event, Refusal, Stop};
 use crate::caller::Object;
 use crate::code::Code;
@@ -294,12 +294,13 @@ impl Action for Create {
         Ok(Change { after, writes, events: vec![event], status: 201, ..change })
     }
 
-    fn noted(&self, _: &Context, prepared: &Prepared) -> Json {
-        match prepared {
-            Prepared::Rejected(checked) => checked.noted(),
-            Prepared::Ready(ready) => ready.checked.noted(),
-            _ => Json::Null,
-        }
+    fn noted(&self, context: &Context, prepared: &Prepared) -> Json {
+        let checked = match prepared {
+            Prepared::Rejected(checked) => Some(checked),
+            Prepared::Ready(ready) => Some(&ready.checked),
+            _ => None,
+        };
+        noted(context, self.kind, &self.secret, checked)
     }
 
     fn live(&self) -> Option<Live> {

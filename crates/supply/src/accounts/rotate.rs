@@ -11,7 +11,7 @@ use serde_json::{Value as Json, json};
 use store::{Error, Query, Row, Value, Write, values};
 
 use super::activate::unmet;
-use super::checked::{Checked, Kind, unreachable};
+use super::checked::{Checked, Kind, noted, unreachable};
 use super::create::{Ready, fingerprints, seal};
 use super::state;
 use super::threshold::fallen;
@@ -222,12 +222,14 @@ impl Action for Rotate {
         Ok(Change { before, after, writes, events, ..Change::of(object, &data)? })
     }
 
-    fn noted(&self, _: &Context, prepared: &Prepared) -> Json {
-        match prepared {
-            Prepared::Rejected(checked) => checked.noted(),
-            Prepared::Ready(ready) => ready.checked.noted(),
-            _ => Json::Null,
-        }
+    fn noted(&self, context: &Context, prepared: &Prepared) -> Json {
+        let Some((kind, _)) = self.target else { return Json::Null };
+        let checked = match prepared {
+            Prepared::Rejected(checked) => Some(checked),
+            Prepared::Ready(ready) => Some(&ready.checked),
+            _ => None,
+        };
+        noted(context, kind, &self.secret, checked)
     }
 
     fn live(&self) -> Option<Live> {

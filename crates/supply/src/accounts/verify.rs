@@ -4,11 +4,10 @@ use door::{Failure, Steps};
 use kernel::Time;
 use secrecy::SecretString;
 use serde::Serialize;
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 use store::{Error, Query, Row};
 
-use super::checked::{Checked, Kind, unreachable};
-use super::create::fingerprints;
+use super::checked::{Checked, Kind, noted, unreachable};
 use crate::action::{Action, Change, Context, Refusal, Stop};
 use crate::caller::Object;
 use crate::code::Code;
@@ -68,7 +67,7 @@ impl Action for Verify {
         Ok(())
     }
 
-    fn decide(&self, context: &Context, checked: &Option<Checked>, (): &(), _: Time) -> Result<Change, Stop> {
+    fn decide(&self, _: &Context, checked: &Option<Checked>, (): &(), _: Time) -> Result<Change, Stop> {
         let checked = checked.as_ref().ok_or_else(unreachable)?;
         match checked.accepted() {
             // A score that is too high is an answer here; a form or a credential that is wrong is none.
@@ -84,12 +83,10 @@ impl Action for Verify {
             risk_score: checked.risk_score,
             check_items: items.map(item).collect(),
         };
-        let [fingerprint, _] = fingerprints(context, self.kind, &self.secret);
-        let metadata = json!({ "fingerprint": fingerprint });
-        Ok(Change { metadata, ..Change::of(self.object(), &data)? })
+        Change::of(self.object(), &data)
     }
 
-    fn noted(&self, _: &Context, checked: &Option<Checked>) -> Json {
-        checked.as_ref().map_or(Json::Null, Checked::noted)
+    fn noted(&self, context: &Context, checked: &Option<Checked>) -> Json {
+        noted(context, self.kind, &self.secret, checked.as_ref())
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use custody::AccountType;
 use kernel::Time;
 use secrecy::SecretString;
+use store::{Query, values};
 use supply::Policy;
 use supply::accounts::{Activate, Create, Kind, Rotate, Verify, view};
 use supply::slo::{Metric, Period};
@@ -82,5 +83,38 @@ async fn what_is_refused_counts_against_it_and_who_is_out_of_reach_says_nothing(
         let verify = Verify { kind: KIND, secret: passing("a").into() };
         assert_eq!(market.run("", verify).await.error(), code);
         assert_eq!(accepted(&market).await, (0, Some(whole)), "{status}");
+    }
+}
+
+/// Result and fingerprint of every attempt with a credential, in the order of their making.
+async fn attempts(market: &Market) -> Vec<(String, String)> {
+    let sql = "select result_code, cast(metadata as text) from audit_events
+        where event_name in ('supply.account.verify', 'supply.account.create', 'supply.credential.rotate') order by id";
+    let rows = market.door.store().query(Query::new("attempts", sql, values![])).await.unwrap();
+    let attempt = |row: &store::Row| {
+        let (code, text) = (row.text(0).unwrap().to_owned(), row.text(1).unwrap());
+        assert!(!text.contains("ALTAK") && !text.contains("aaaaaaaa"), "{text}");
+        let metadata: serde_json::Value = serde_json::from_str(text).unwrap();
+        (code, metadata["fingerprint"].as_str().unwrap().to_owned())
+    };
+    rows.iter().map(attempt).collect()
+}
+
+#[tokio::test]
+async fn every_try_of_a_credential_has_its_fingerprint_whatever_came_of_it() {
+    let verify = |secret: &str| Verify { kind: KIND, secret: secret.into() };
+    for (status, code) in [(200, "OK"), (401, "SUP_ACC_4002"), (503, "SUP_ACC_5031")] {
+        let (market, _provider) = with(status).await;
+        market.run("", verify(&passing("a"))).await;
+        market.run("", verify(&passing("b"))).await;
+        market.run("", verify("no-key-at-all")).await;
+        market.run("key-0000000000001", create(passing("a"))).await;
+        let told = market.run("key-0000000000002", create(passing("a"))).await;
+        let (codes, prints): (Vec<_>, Vec<_>) = attempts(&market).await.into_iter().unzip();
+        let again = if code == "OK" { "SUP_ACC_4094" } else { code };
+        assert_eq!(codes, [code, code, "SUP_ACC_4001", code, again], "{told:?}");
+        assert!(prints.iter().all(|print| print.len() == 64), "{prints:?}");
+        assert!(prints[0] == prints[3] && prints[0] == prints[4], "one credential: {prints:?}");
+        assert!(prints[0] != prints[1] && prints[0] != prints[2] && prints[1] != prints[2], "{prints:?}");
     }
 }
