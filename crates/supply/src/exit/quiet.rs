@@ -1,6 +1,6 @@
-//! Which exposures are told: each of an operator at a place by a rule once a minute, and so many in all, because whoever
-//! sends must not force audit rows and alerts (sections 15.2, 16.2). Withheld is all of it, and counted. Not here: what
-//! is told (`exit`).
+//! Which of what senders bring about is told: each of a sender at a place by a rule once a minute, and so many in all,
+//! because nobody must force audit rows and alerts (sections 15.2, 16.2). Refused or withheld is all of it, and counted.
+//! Not here: what is told (`exit`, and the edge of credentials that come in).
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -25,8 +25,9 @@ struct Told {
 }
 
 impl Quiet {
-    /// Whether this one is told; how many were not since the last one that was.
-    pub(super) fn lets(&self, (operator, place, rule): (i64, &str, &str), now: Time) -> Option<u64> {
+    /// Whether this one, of an operator (0 of a stranger) at a place by a rule, is told; how many were not since the last
+    /// one that was.
+    pub fn lets(&self, (operator, place, rule): (i64, &str, &str), now: Time) -> Option<u64> {
         let mut told = self.0.lock();
         // A clock that was set back begins a new minute, too.
         if told.began.is_none_or(|began| now < began || now.since(began) >= MINUTE) {

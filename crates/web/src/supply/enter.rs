@@ -23,7 +23,7 @@ use super::attempt::Attempt;
 use super::count::Trail;
 use super::envelope::{self, Fixed, KEY_INVALID, ROUTE_UNKNOWN, TOO_MANY, WITHHELD};
 use super::rate::Kind;
-use super::{Shared, Supply};
+use super::{Shared, Supply, ingress};
 use crate::arrival::Arrived;
 
 /// Largest answer of this API: 200 items of a list.
@@ -185,6 +185,9 @@ async fn who(supply: &Supply, parts: &Parts, (asked, trail): (Asked, Trail)) -> 
             supply.tally.unauthenticated(now, code.name());
             metrics::counter!("onceseal_token_authn_failed_total", "code" => code.name()).increment(1);
             tracing::info!(request_id = asked.request_id, %refusal, "caller_refused");
+            if code == auth::Code::UpstreamCredential {
+                ingress::told(supply, parts, &asked.request_id).await;
+            }
             let fixed = Fixed::from(code);
             return Err(Box::new(match code.retry_after() {
                 Some(after) => envelope::later(&asked.request_id, fixed, u64::from(after).max(1)),
@@ -193,11 +196,16 @@ async fn who(supply: &Supply, parts: &Parts, (asked, trail): (Asked, Trail)) -> 
         }
     };
     supply.tally.authenticated(now);
-    let client = parts.extensions.get::<Arrived>().and_then(|arrived| arrived.client);
-    let agent = parts.headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok());
-    let agent = agent.map(|agent| supply.guard.redact(agent).chars().take(AGENT_MAX).collect());
+    let (client, agent) = sender(supply, parts);
     let attempt = Attempt::of(parts, &principal, &supply.guard);
     Ok(Who { principal, asked, trail, attempt, client, agent })
+}
+
+/// Address and user agent of whoever sent it, as they are kept.
+pub(super) fn sender(supply: &Supply, parts: &Parts) -> (Option<IpAddr>, Option<String>) {
+    let client = parts.extensions.get::<Arrived>().and_then(|arrived| arrived.client);
+    let agent = parts.headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok());
+    (client, agent.map(|agent| supply.guard.redact(agent).chars().take(AGENT_MAX).collect()))
 }
 
 /// Step 4: rate, scope, role.

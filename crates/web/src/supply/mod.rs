@@ -1,7 +1,7 @@
 //! The supply API (sections 3, 7, 8, 14, 15 of the domain's specification): routes, who may call them, what leaves.
 //!
 //! Modules in reading order: [`enter`] (who calls, and what stands around every handler), `envelope` (the one shape
-//! of answers), `rate` (how often), `count` (what is counted), `ids` (what a request calls itself), `attempt` (what a refused one tried), `act` (a handler's way to the door), `read` (fields and queries), `texts`
+//! of answers), `rate` (how often), `count` (what is counted), `ids` (what a request calls itself), `attempt` (what a refused one tried), `ingress` (a provider's key as a token), `act` (a handler's way to the door), `read` (fields and queries), `texts`
 //! (none holds a credential); then the handlers: `accounts`, `packages`, `settlements`, `statements`, `money`, `platform`, `tokens`, `audit`, `operations`;
 //! [`openapi`] describes them.
 //!
@@ -18,6 +18,7 @@ mod egress;
 mod enter;
 pub(crate) mod envelope;
 pub(crate) mod ids;
+mod ingress;
 mod money;
 mod openapi;
 mod operations;

@@ -1,11 +1,12 @@
-//! How often an operator may call (sections 7.3, step 4; 8.1): counted per operator and minute in this process. Not
-//! here: protection against floods from many addresses, which is the load balancer's.
+//! How often an operator may call (sections 7.3, step 4; 8.1): counted per operator and minute in this process; and how
+//! often a stranger's refusal is on record. Not here: protection against floods from many addresses, which is the load balancer's.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use kernel::Time;
 use parking_lot::Mutex;
+use supply::exit::Quiet;
 
 /// Operators that are remembered; beyond it those of past minutes go.
 const REMEMBERED: usize = 10_000;
@@ -23,6 +24,9 @@ pub struct Rates {
     /// Of verifications of one operator.
     pub verify: Rate,
     counted: Mutex<HashMap<(Kind, i64), Window>>,
+    /// Which refusals of callers without a token were on record of late: apart from exposures, whose room they must not
+    /// take.
+    pub(super) strangers: Quiet,
 }
 
 /// What is counted.
@@ -48,7 +52,7 @@ impl Rates {
     /// With these limits.
     #[must_use]
     pub fn new(calls: Rate, verify: Rate) -> Self {
-        Self { calls, verify, counted: Mutex::default() }
+        Self { calls, verify, counted: Mutex::default(), strangers: Quiet::default() }
     }
 
     /// Counts a call.

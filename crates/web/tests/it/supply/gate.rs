@@ -80,6 +80,48 @@ async fn a_caller_needs_a_token_its_scope_and_both_headers_in_this_order() {
 }
 
 #[tokio::test]
+async fn a_providers_key_as_a_token_is_on_record_once_a_minute_without_a_part_of_it() {
+    let api = Api::new().await;
+    let key = testkit::canary::credential("a");
+    let send = async || {
+        let request = Request::get(ACCOUNTS)
+            .header("authorization", format!("Bearer {key}"))
+            .header("user-agent", format!("curl {key}"));
+        let got = api.house.call(request.body(Body::empty()).expect("a request")).await;
+        assert_eq!(error(&got), is(401, "AUTH_UPSTREAM_CREDENTIAL"));
+    };
+    let event = "from audit_events where event_name = 'CRED-INGRESS-SUPPLIER'";
+    let rows = format!("select count(*) {event} and result_code = 'AUTH_UPSTREAM_CREDENTIAL'");
+    for _ in 0..=1000 {
+        send().await;
+    }
+    assert_eq!(api.count(&rows).await, 1);
+    api.house.clock.advance(std::time::Duration::from_secs(60));
+    send().await;
+    assert_eq!(api.count(&rows).await, 2);
+    let metadata = format!("select cast(metadata as text) {event} order by id");
+    let left: Vec<_> = api
+        .texts(&metadata)
+        .await
+        .iter()
+        .map(|text| {
+            let said: serde_json::Value = serde_json::from_str(text).expect("JSON");
+            assert_eq!((&said["method"], &said["route"]), (&json!("GET"), &json!(ACCOUNTS)));
+            said["left_out"].as_u64()
+        })
+        .collect();
+    assert_eq!(left, [Some(0), Some(1000)]);
+    for column in ["user_agent", "object_id", "request_id", "cast(metadata as text)"] {
+        for text in api.texts(&format!("select {column} {event}")).await {
+            assert!(!guard::canary::contains_run(&text, &key, 8), "{column}: {text}");
+        }
+    }
+    // What a stranger does takes no room from exposures, and is none.
+    let other = "select count(*) from audit_events where event_name like 'CRED-%'";
+    assert_eq!(api.count(other).await, 2);
+}
+
+#[tokio::test]
 async fn what_no_route_takes_is_told_in_the_same_shape() {
     let api = Api::new().await;
     let (_, _, token) = supplier(&api, "one").await;
