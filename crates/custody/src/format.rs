@@ -36,6 +36,12 @@ impl Provider {
     pub const ALL: [Self; 6] =
         [Self::Openai, Self::Anthropic, Self::Gemini, Self::Baidu, Self::Xfyun, Self::Tencent];
 
+    /// Their words, in the same order.
+    pub const WORDS: [&'static str; 6] = {
+        let [first, second, third, fourth, fifth, sixth] = Self::ALL;
+        [first.as_str(), second.as_str(), third.as_str(), fourth.as_str(), fifth.as_str(), sixth.as_str()]
+    };
+
     /// The word of the API.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -397,6 +403,7 @@ mod tests {
                 assert_eq!(mark(provider, text), Mark::Fail, "{provider:?} {text:.30}");
             }
             assert_eq!(Provider::parse(provider.as_str()), Some(provider));
+            assert!(Provider::WORDS.contains(&provider.as_str()));
         }
         assert_eq!(Provider::parse("OpenAI"), None);
         assert_eq!(AccountType::parse("api_key"), Some(AccountType::ApiKey));

@@ -1,6 +1,7 @@
 //! Sets the protected prices of a model (sections 4, 8.5): by staff, a new row for each direction from an instant
 //! on; what was in force stays on record. A floor is given, or follows from an official price.
 
+use custody::Provider;
 use door::{Failure, Steps};
 use kernel::Time;
 use kernel::money::{Price, Rate};
@@ -21,8 +22,6 @@ where f.provider = $1 and f.model = $2 and f.currency_code = $3 order by f.effec
 const INSERT: &str = "insert into supply_price_protection (tenant_id, provider, model, direction, floor_price, currency_code, effective_from, request_id, created_at, created_by)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
 
-/// Those that accounts can be mounted of (section 5.2).
-const PROVIDERS: [&str; 6] = ["openai", "anthropic", "gemini", "baidu", "xfyun", "tencent"];
 /// Longest name of a model, in characters.
 const MODEL_MOST: usize = 100;
 const KIND: &str = "supply_price_protection";
@@ -103,7 +102,7 @@ struct Protected<'a> {
 
 impl ProtectPrice {
     fn checked(&self, at: Time) -> Result<Time, Refusal> {
-        if !PROVIDERS.contains(&self.provider.as_str()) {
+        if Provider::parse(&self.provider).is_none() {
             return Err(field("provider", "provider"));
         }
         if self.model.is_empty() || self.model.chars().count() > MODEL_MOST {

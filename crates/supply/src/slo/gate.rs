@@ -12,6 +12,7 @@ use super::money;
 use super::tally::Counts;
 use crate::code::Invariant;
 use crate::exact::{Exact, Stamp};
+use crate::platform::DIRECT;
 
 /// What a metric must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,7 +172,7 @@ impl Metric {
             "m014" => ingress(counts),
             "m016" => query_keys(store, period, counts).await?,
             // Those of an egress audit (section 19); without one there are none.
-            _ => events(store, period, Which::new("event_name like 'CRED-DIRECT-%'", Vec::new())).await?,
+            _ => events(store, period, Which::named(DIRECT)).await?,
         };
         Ok(self.reading(counted, period))
     }

@@ -52,7 +52,7 @@ pub(super) fn routes(supply: &Shared) -> Router<Shared> {
 
 /// Provider, type and credential.
 fn credential(fields: &mut Fields<'_>) -> Option<(Kind, SecretString)> {
-    let provider = fields.word("provider", ["openai", "anthropic", "gemini", "baidu", "xfyun", "tencent"]);
+    let provider = fields.word("provider", Provider::WORDS);
     let account_type = fields.word("account_type", ["api_key", "oauth"]);
     let secret = fields.secret("credential_input", CREDENTIAL);
     let (provider, account_type) = (Provider::parse(provider?)?, AccountType::parse(account_type?)?);

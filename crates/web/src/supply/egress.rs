@@ -6,6 +6,7 @@ use axum::Router;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
+use custody::Provider;
 use onceseal_http::Call;
 use supply::platform::ReportEgress;
 use supply::tenants::Owned;
@@ -26,8 +27,7 @@ async fn report(State(supply): State<Shared>, who: Who, call: Call) -> Response 
         let guard = &supply.guard;
         let event_id = named(guard, fields, "event_id", 1..=64);
         let consumer = fields.whole("consumer_tenant_id", 1..=i64::MAX);
-        let provider =
-            fields.word("provider", ["openai", "anthropic", "gemini", "baidu", "xfyun", "tencent"]);
+        let provider = fields.word("provider", Provider::WORDS);
         let (host, source) = (named(guard, fields, "host", 1..=253), fields.line("source", 1..=200));
         let occurred_at = instant(fields, "occurred_at");
         Some(ReportEgress {

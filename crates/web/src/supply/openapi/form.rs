@@ -232,6 +232,6 @@ pub(super) const PAGE_SIZE: Field =
     may("page_size", Kind::Whole(1, 200), "20 where nothing is said. Outside 1 to 200 is refused.");
 
 /// Providers of upstream accounts.
-pub(super) const PROVIDERS: &[&str] = &["openai", "anthropic", "gemini", "baidu", "xfyun", "tencent"];
+pub(super) const PROVIDERS: &[&str] = &custody::Provider::WORDS;
 /// Units of quotas.
 pub(super) const UNITS: &[&str] = &["token", "request", "credit"];
