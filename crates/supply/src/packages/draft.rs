@@ -55,7 +55,7 @@ pub(super) fn account_and_floors(context: &Context, fields: &Fields) -> [Query; 
     let of_model = [by.clone(), values![&fields.model]].concat();
     [
         Query::new("package.account", account, by),
-        Query::new("package.account_floors", floor::OF_ACCOUNT, of_model),
+        Query::new("package.account_floors", floor::select(floor::OF_ACCOUNT), of_model),
     ]
 }
 

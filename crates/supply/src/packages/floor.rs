@@ -9,18 +9,30 @@ use crate::action::Refusal;
 use crate::code::{Code, Invariant};
 use crate::rows::Reader;
 
-/// Floors of a package's model, the newest first; the ones to come included, since when it is decided is not
-/// known yet. More than 32 of a direction that lie in the future are not expected.
-pub(super) const OF_PACKAGE: &str = "select f.direction, f.floor_price, f.effective_from
-from supply_price_protection f join supply_packages p
+/// Floors of a package's model.
+pub(super) const OF_PACKAGE: &str = "join supply_packages p
   on p.platform = f.provider and p.model = f.model and p.currency_code = f.currency_code
-where p.id = $1 and p.tenant_id = $2 order by f.effective_from desc limit 64";
+where p.id = $1 and p.tenant_id = $2";
 
 /// Floors of a model that an account's provider has.
-pub(super) const OF_ACCOUNT: &str = "select f.direction, f.floor_price, f.effective_from
-from supply_price_protection f join supply_accounts a
+pub(super) const OF_ACCOUNT: &str = "join supply_accounts a
   on a.platform = f.provider and a.currency_code = f.currency_code
-where a.id = $1 and a.tenant_id = $2 and f.model = $3 order by f.effective_from desc limit 64";
+where a.id = $1 and a.tenant_id = $2 and f.model = $3";
+
+/// Reads floors `f` that are chosen by the rest of a statement, the newest first: all that may be in force when it is
+/// decided, however many are planned. Left out is what eight newer ones had replaced when the model's last floor was
+/// set: by the store's own clock, since a node's may be wrong by any time, and eight because even the store's may step.
+pub(crate) fn select(chosen: &str) -> String {
+    format!(
+        "select x.provider, x.model, x.currency_code, x.direction, x.floor_price, x.effective_from
+from (select f.provider, f.model, f.currency_code, f.direction, f.floor_price, f.effective_from,
+    max(f.created_at) over (partition by f.provider, f.model, f.currency_code) as told,
+    lead(f.effective_from, 8) over (partition by f.provider, f.model, f.currency_code, f.direction
+      order by f.effective_from) as replaced
+  from supply_price_protection f {chosen}) x
+where x.replaced is null or x.replaced > x.told order by x.effective_from desc"
+    )
+}
 
 /// The lowest allowed price of a direction, from an instant on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,9 +44,10 @@ pub(crate) struct Floor {
 
 impl Floor {
     pub(crate) fn read(row: &Row) -> Result<Self, Error> {
-        Self::next(&mut Reader::new(row))
+        Self::next(&mut Reader::after(row, 3))
     }
 
+    /// Behind provider, model and currency.
     pub(crate) fn next(reader: &mut Reader<'_>) -> Result<Self, Error> {
         Ok(Self { direction: reader.text()?.to_owned(), price: reader.price()?, from: reader.time()? })
     }

@@ -103,7 +103,7 @@ impl Action for Publish {
         vec![
             Query::new("package.threshold", THRESHOLD, by.clone()),
             found::with_account(context, self.package_id),
-            Query::new("package.floors", floor::OF_PACKAGE, by),
+            Query::new("package.floors", floor::select(floor::OF_PACKAGE), by),
         ]
     }
 

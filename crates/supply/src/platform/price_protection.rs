@@ -14,10 +14,9 @@ use crate::caller::{Object, PLATFORM};
 use crate::code::Code;
 use crate::exact::{Exact, Stamp};
 use crate::packages::fields::field;
-use crate::packages::floor::{Floor, in_force};
+use crate::packages::floor::{self, Floor, in_force};
 
-const FLOORS: &str = "select f.direction, f.floor_price, f.effective_from from supply_price_protection f
-where f.provider = $1 and f.model = $2 and f.currency_code = $3 order by f.effective_from desc limit 64";
+const OF_MODEL: &str = "where f.provider = $1 and f.model = $2 and f.currency_code = $3";
 
 const INSERT: &str = "insert into supply_price_protection (tenant_id, provider, model, direction, floor_price, currency_code, effective_from, request_id, created_at, created_by)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
@@ -151,7 +150,7 @@ impl Action for ProtectPrice {
 
     fn load(&self, context: &Context, (): &()) -> Vec<Query> {
         let currency = context.house.policy.currency.code();
-        vec![Query::new("floors", FLOORS, values![&self.provider, &self.model, currency])]
+        vec![Query::new("floors", floor::select(OF_MODEL), values![&self.provider, &self.model, currency])]
     }
 
     fn read(&self, _: &Context, rows: &[Vec<Row>]) -> Result<State, Error> {

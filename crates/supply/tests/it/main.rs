@@ -26,6 +26,8 @@ mod packages_batch;
 #[cfg(test)]
 mod packages_drafts;
 #[cfg(test)]
+mod packages_floors;
+#[cfg(test)]
 mod packages_moves;
 #[cfg(test)]
 mod packages_system;

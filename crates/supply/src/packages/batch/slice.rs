@@ -20,17 +20,10 @@ use crate::rows::{Package, PackageStatus, Reader};
 
 const RECEIVED: &str = "select i.package_id from supply_batch_items i where i.job_id = $1";
 
-/// Floors of the models of these packages, the newest 32 of each direction.
-const FLOORS: &str =
-    "select x.provider, x.model, x.currency_code, x.direction, x.floor_price, x.effective_from
-from (select f.provider, f.model, f.currency_code, f.direction, f.floor_price, f.effective_from,
-        row_number() over (partition by f.provider, f.model, f.currency_code, f.direction
-          order by f.effective_from desc) as nth
-      from supply_price_protection f
-      where exists (select 1 from supply_packages p
-        where p.platform = f.provider and p.model = f.model and p.currency_code = f.currency_code
-          and p.tenant_id = $1 and p.id in (IDS))) x
-where x.nth <= 32 order by x.effective_from desc";
+/// Floors of the models of these packages.
+const OF_PACKAGES: &str = "where exists (select 1 from supply_packages p
+  where p.platform = f.provider and p.model = f.model and p.currency_code = f.currency_code
+    and p.tenant_id = $1 and p.id in (IDS))";
 
 const PRICE: &str = "update supply_packages
 set price_per_1m_input = $1, price_per_1m_output = $2, version = version + 1,
@@ -75,10 +68,11 @@ impl Sliced {
              order by p.id {{for_update}}",
             Package::COLUMNS
         );
+        let floors = floor::select(&OF_PACKAGES.replace("IDS", &places));
         vec![
             Query::new("batch.packages", packages, by.clone()),
             Query::new("batch.received", RECEIVED, values![self.job.id]),
-            Query::new("batch.floors", FLOORS.replace("IDS", &places), by),
+            Query::new("batch.floors", floors, by),
         ]
     }
 
