@@ -5,7 +5,7 @@ use serde_json::{Map, Value as Json, json};
 use super::form::{Answer, Body, Example, Field, Keys, Kind, Operation, Standing, must};
 use super::schema::set;
 use super::{GROUPS, Group, codes, links, schema};
-use crate::supply::envelope::Fixed;
+use crate::supply::envelope::{Fixed, LINK_ENDED};
 
 /// Version of the API, which is that of its paths; the server's own is nobody's business here.
 const VERSION: &str = "1.0.0";
@@ -197,7 +197,8 @@ fn all_codes() -> Map<String, Json> {
         let Fixed { name, status, message, message_zh } = code;
         (name.to_owned(), json!({ "status": status, "message": message, "message_zh": message_zh }))
     };
-    all().flat_map(of).map(told).collect()
+    // What a link to a statement answers has no operation of its own.
+    all().flat_map(of).chain([LINK_ENDED]).map(told).collect()
 }
 
 fn success(operation: &Operation) -> Json {
@@ -295,7 +296,7 @@ fn common_schemas() -> Map<String, Json> {
             "code": { "type": "string", "description": "What to decide by." },
             "message": { "type": "string", "description": "The code's fixed text." },
             "message_zh": { "type": "string", "description": "The same in Chinese." },
-            "details": { "type": "object", "description": "Fields, rules, limits; never a secret. `fields` lists `field` and `rule`; `rule_code` names a broken invariant; `retryable` and `retry_after_ms` tell whether and when to ask again." },
+            "details": { "type": "object", "description": "Fields, rules, limits; never a secret. `fields` lists `field` and `rule`; `rule_code` names a broken invariant; `retryable` tells whether to ask again; when, `retry_after_ms` (202, and 503 of the protocol of repeats) or `retry_after_seconds` (all other 429 and 503), as the header Retry-After does." },
         },
     } });
     replayed(&mut refused);

@@ -118,7 +118,7 @@ const STATEMENT: Shape = Shape {
         must(
             "download_url",
             Kind::Said,
-            "Opens this one file, without a token, until it ends; then 410 `SUP_SET_4101`.",
+            "GET it without a token: 200 `text/csv; charset=utf-8` as an attachment; 410 `SUP_SET_4101` once it has ended, 404 `SUP_SET_4041` if it was changed, 503 `SUP_COM_5031` while the file is out of reach.",
         ),
         must("expires_at", Kind::Instant, "When the link ends."),
     ],

@@ -18,7 +18,11 @@ const GRANT: Shape = Shape {
         must("user_id", Kind::Id, "The user."),
         must("role", Kind::Word(ROLES), "What its bearer is."),
         must("user_type", Kind::Word(USER_TYPES), "Which scopes count; that of the user's tenant."),
-        must("scope", Kind::Scopes, "What it opens: nothing that the caller does not hold."),
+        must(
+            "scope",
+            Kind::Scopes,
+            "What it opens: nothing that the caller does not hold. To suppliers' and buyers' people holders of `platform:*` give any scope, but no wildcard.",
+        ),
         TTL,
     ],
 };
