@@ -42,7 +42,7 @@ const UPDATE_PENDING: &str = update!(
     " and $5 = (select coalesce(sum(e.amount - e.reversed_amount), 0) from supply_earnings e
     where e.user_id = $6 and e.currency_code = $7 and e.status = 'pending' and e.amount > 0)"
 );
-/// The same over no more than a thousand earnings; where there are more, the others are left to the hourly look.
+/// The same where it is fewer than a thousand earnings; more are left to the hourly look.
 const UPDATE_AVAILABLE_OF_FEW: &str = update!(
     " and $5 = (select case when count(*) < 1000 then coalesce(sum(x.part), 0) else $6 end
     from (select e.available_amount as part from supply_earnings e

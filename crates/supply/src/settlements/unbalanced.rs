@@ -10,7 +10,7 @@ use store::{Error, Query, Row};
 use crate::action::{Action, Change, Context, Refusal, Stop};
 use crate::caller::Object;
 use crate::code::Invariant;
-use crate::rows::{Earning, Settlement, Supplier};
+use crate::rows::{Settlement, Supplier};
 
 /// The scheduler's, for each finding of [`super::reconcile()`]; without a key, or with one that names hour and
 /// object. It is always refused, with `SUP_SET_5002`.
@@ -33,7 +33,6 @@ impl Action for Unbalanced {
             Found::Journal(id) => Object::row("billing_journal", id),
             Found::Settlement(id) => Object::row(Settlement::KIND, id.0),
             Found::Supplier(id) => Object::row(Supplier::KIND, id.0),
-            Found::Earning(id) => Object::row(Earning::KIND, id.0),
             Found::Account(account) => Object { kind: "billing_account", id: account.to_string() },
             Found::Ledger(currency) => Object { kind: "ledger", id: currency.code().to_owned() },
         }
