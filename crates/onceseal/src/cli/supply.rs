@@ -22,7 +22,8 @@ use crate::wiring::{market, secrets};
   onceseal supply keys rewrap               move all rows to the new version now instead of by and by
 
 The token opens everything of /api/v1/platform, /api/v1/supply and /api/v1/audit: suppliers, buyers, tokens of
-their users")]
+their users. Where an issuer outside makes the tokens (supply.issuer.jwks_url), what its token is to say of the
+person is printed instead")]
 pub struct Supply {
     #[command(subcommand)]
     what: What,
@@ -70,11 +71,12 @@ impl Supply {
         let ttl = seconds(&lasts)?;
         let order = Order::post("/platform-admins").json(&json!({ "name": name, "ttl_s": ttl }));
         let answer = Api::open(globals, Folder::Made).await?.call(order).await?;
-        // Alone on its line, so that it can be piped into a file.
-        if out.json {
-            out.value(&answer);
-        } else {
-            out.line(text(&answer, "access_token"));
+        match answer.get("access_token") {
+            // Alone on its line, so that it can be piped into a file.
+            Some(_) if !out.json => out.line(text(&answer, "access_token")),
+            Some(_) => out.value(&answer),
+            // An issuer outside makes the token: this is what it is to say.
+            None => out.answer(&answer),
         }
         Ok(Exit::Fine)
     }

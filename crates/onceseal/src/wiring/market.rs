@@ -95,7 +95,8 @@ pub async fn open(
     };
     let (verifier, issuer) = issuer(config, clock).await?;
     let believed = Duration::from_secs(u64::from(set.token_status_cache_seconds));
-    let statuses = Statuses::believing_for(Arc::new(TokenRows::new(door.store().clone())), believed);
+    let rows = if issuer.is_some() { TokenRows::new } else { TokenRows::of_outside_issuer };
+    let statuses = Statuses::believing_for(Arc::new(rows(door.store().clone())), believed);
     let (current, former) = secrets.idempotency();
     let hashes =
         Hashes::new(&current, &former).map_err(|cause| format!("supply.keys.idempotency: {cause}"))?;

@@ -2,24 +2,30 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use auth::issuer::{Grant, Issuer, IssuerKey};
+use auth::{Role, Scopes, UserType};
+use kernel::Time;
 use serde_json::{Value as Json, json};
+use testkit::CountingRandom;
 
 use crate::home::{Home, Running};
 
 const SCOPES: &str = "supply:account:read,supply:account:write,supply:package:read,supply:package:write,supply:package:publish";
 
-/// A provider that accepts every credential; its address.
-fn provider() -> String {
+/// A server that answers every request with this document; its address.
+fn publisher(document: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let mut lines = BufReader::new(&stream).lines();
             while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
-            let answer = "HTTP/1.1 200 OK\r\ncontent-length: 11\r\nconnection: close\r\n\r\n{\"data\":[]}";
+            let length = document.len();
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n");
             // Whoever asked may have gone.
-            let _ = (&stream).write_all(answer.as_bytes());
+            let _ = (&stream).write_all((head + &document).as_bytes());
         }
     });
     address
@@ -77,7 +83,7 @@ pub(crate) fn admin(home: &Home) -> String {
 #[test]
 fn one_command_starts_it_and_a_supplier_mounts_and_publishes() {
     let home = home();
-    let set = format!("supply.providers.openai={}", provider());
+    let set = format!("supply.providers.openai={}", publisher(r#"{"data":[]}"#.into()));
     let server = home.serve_with(home.command(&["serve", "--listen", "127.0.0.1:0", "--set", &set]));
     let admin = admin(&home);
     let supplier = json!({ "code": "one", "name": "One", "supplier_type": "individual", "operator": "ann",
@@ -345,4 +351,47 @@ fn a_vault_without_its_token_stops_the_start_and_one_out_of_reach_does_not() {
         call(&server, ("POST", "/api/v1/platform/suppliers"), (&admin, "1"), &supplier.to_string());
     assert_eq!((status, &answer["error"]["code"]), (503, &json!("SUP_COM_5031")), "{answer}");
     assert_eq!(server.stop(), 0);
+}
+
+/// A token of this issuer, of an hour.
+fn minted(issuer: &Issuer, (tenant_id, operator_id): (i64, i64), user_type: UserType) -> String {
+    let (role, scopes) = match user_type {
+        UserType::Platform => (Role::Admin, vec!["*"]),
+        _ => (Role::Owner, vec!["supply:account:read"]),
+    };
+    let (scopes, ttl) = (Scopes::new(scopes).unwrap(), Duration::from_secs(3600));
+    let grant = Grant { operator_id, tenant_id, role, user_type, scopes, ttl };
+    let now = Time::from_seconds(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64);
+    issuer.mint(&grant, now, &CountingRandom::default()).unwrap().token.expose().to_owned()
+}
+
+#[test]
+fn tokens_of_an_issuer_outside_open_what_they_say_and_strangers_nothing() {
+    let random = CountingRandom::default();
+    let issuer = || {
+        let key = IssuerKey::random(&random).unwrap();
+        Issuer::new("https://id.example.com", "supply", vec![key]).unwrap()
+    };
+    let (issuer, stranger) = (issuer(), issuer());
+    let home = home();
+    let set = format!(
+        "supply.issuer={{ name = \"https://id.example.com\", jwks_url = \"{}\" }}",
+        publisher(issuer.jwks())
+    );
+    let server = home.serve_with(home.command(&["serve", "--listen", "127.0.0.1:0", "--set", &set]));
+    let staff = home.run(&["supply", "admin", "ann", "--json"]);
+    let staff: Json = serde_json::from_str(&staff.out()).unwrap();
+    let admin = minted(&issuer, (1, staff["user_id"].as_i64().unwrap()), UserType::Platform);
+    let supplier = json!({ "code": "one", "name": "One", "supplier_type": "individual", "operator": "ann",
+        "phone": "+8613800000000" });
+    let made = done(&server, ("POST", "/api/v1/platform/suppliers"), (&admin, "1"), &supplier);
+    let who = (made["tenant_id"].as_i64().unwrap(), made["operator_id"].as_i64().unwrap());
+    let token = minted(&issuer, who, UserType::Supply);
+    let accounts = ("GET", "/api/v1/supply/accounts");
+    assert_eq!(call(&server, accounts, (&token, "2"), "").0, 200);
+    let asked = ("POST", "/api/v1/platform/tokens/introspect");
+    let said = done(&server, asked, (&admin, "3"), &json!({ "token": token }));
+    assert_eq!((&said["active"], &said["tenant_id"]), (&json!(true), &json!(who.0)), "{said}");
+    let forged = minted(&stranger, who, UserType::Supply);
+    assert_eq!(call(&server, accounts, (&forged, "4"), "").0, 401);
 }

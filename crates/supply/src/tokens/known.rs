@@ -1,6 +1,7 @@
 //! What is known of a token, for whoever asks about one (section 3.3, introspection). Not here: whether a token is
 //! genuine, which its signature says (`auth`), and who may ask.
 
+use auth::Verified;
 use kernel::{Digest, Time};
 use serde::Serialize;
 use store::{Error, Query, Row, Store, values};
@@ -13,8 +14,9 @@ const COLUMNS: &str = "id, state, name, tenant_id, user_id, role, user_type, cas
 /// A token that is good, with what it says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Known {
-    /// Its row.
-    pub token_id: i64,
+    /// Its row; an issuer outside keeps none here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token_id: Option<i64>,
     /// Its own id.
     pub jti: String,
     /// Whose.
@@ -55,10 +57,26 @@ impl Known {
         rows.first().map_or(Ok(None), |row| Self::read(row, at))
     }
 
+    /// A token of an issuer outside, as it says itself; it was verified and stands.
+    #[must_use]
+    pub fn of_outside_issuer(token: &Verified) -> Self {
+        let claims = &token.claims;
+        Self {
+            token_id: None,
+            jti: claims.jti.clone(),
+            tenant_id: claims.tenant_id,
+            user_id: claims.operator_id,
+            role: claims.role.as_str().to_owned(),
+            user_type: claims.user_type.as_str().to_owned(),
+            scope: claims.scopes.iter().map(ToString::to_string).collect(),
+            expires_at: Stamp(claims.expires_at),
+        }
+    }
+
     fn read(row: &Row, at: Time) -> Result<Option<Self>, Error> {
         let damaged = || Error::Corrupt { table: "auth_tokens", column: "scope".into() };
         let mut reader = Reader::new(row);
-        let token_id = reader.int()?;
+        let token_id = Some(reader.int()?);
         let is_active = reader.text()? == "active";
         let known = Self {
             token_id,

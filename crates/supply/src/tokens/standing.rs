@@ -15,20 +15,29 @@ const STANDING: &str =
 #[derive(Clone, Debug)]
 pub struct TokenRows {
     store: Store,
+    /// What is said of a token that has no row.
+    absent: Standing,
 }
 
 impl TokenRows {
-    /// On this store.
+    /// On this store, in which every token that was issued has its row.
     #[must_use]
     pub const fn new(store: Store) -> Self {
-        Self { store }
+        Self { store, absent: Standing::Unknown }
+    }
+
+    /// For an issuer outside, which keeps no rows here: its tokens are good until their end, which they say
+    /// themselves. A token of a former issuer inside that has a row stands as that says.
+    #[must_use]
+    pub const fn of_outside_issuer(store: Store) -> Self {
+        Self { store, absent: Standing::Active }
     }
 
     async fn look(&self, token: &Verified) -> Result<Standing, Unavailable> {
         let by = values![token.fingerprint, token.claims.operator_id, token.claims.tenant_id];
         let rows =
             self.store.query(Query::new("token.standing", STANDING, by)).await.map_err(|_| Unavailable)?;
-        let Some(row) = rows.first() else { return Ok(Standing::Unknown) };
+        let Some(row) = rows.first() else { return Ok(self.absent) };
         match Reader::new(row).text().map_err(|_| Unavailable)? {
             // Its end is in its own claims, which were looked at before.
             "active" => Ok(Standing::Active),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use auth::token::TOKEN_MAX;
-use auth::{Grant, Need, Role, Scopes, Token, UserType, scope};
+use auth::{Grant, Need, Refusal, Role, Scopes, Token, UserType, Verified, scope};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Path, State};
@@ -13,6 +13,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use guard::Guard;
+use kernel::Time;
 use onceseal_http::{Call, Fields, Node};
 use secrecy::ExposeSecret as _;
 use serde::Serialize;
@@ -199,6 +200,13 @@ fn asked(fields: &mut Fields<'_>) -> Option<Asked> {
     }
 }
 
+/// A token that opens something.
+async fn verified(supply: &Shared, token: &Token, now: Time) -> Result<Verified, Refusal> {
+    let verified = supply.callers.verify(token, now).await?;
+    supply.callers.statuses().check(&verified, now).await?;
+    Ok(verified)
+}
+
 /// What a token says, while it is good; of another tenant's only the platform's staff hear. Whatever else is asked
 /// about, it is not active and nothing more.
 async fn introspect(State(supply): State<Shared>, who: Who, call: Call) -> Response {
@@ -207,20 +215,18 @@ async fn introspect(State(supply): State<Shared>, who: Who, call: Call) -> Respo
         Err(rejected) => return rejected.into_response(),
     };
     let now = supply.clock.now();
-    let by = match asked {
-        Asked::Row(id) => Some(By::Id(id)),
+    let store = supply.door.store();
+    let known = match asked {
+        Asked::Row(id) => Known::find(store, By::Id(id), now).await,
         // Anybody could write the rest of a token that was issued; its signature nobody.
-        Asked::Token(token) => match supply.callers.verify(&token, now).await {
-            Ok(verified) => Some(By::Fingerprint(verified.fingerprint)),
+        Asked::Token(token) => match verified(&supply, &token, now).await {
+            Ok(token) if supply.issuer.is_none() => Ok(Some(Known::of_outside_issuer(&token))),
+            Ok(token) => Known::find(store, By::Fingerprint(token.fingerprint), now).await,
             Err(refusal) if refusal.code() == auth::Code::TokenStatusUnavailable => {
                 return envelope::later(who.request_id(), Fixed::from(refusal.code()), 1);
             }
-            Err(_) => None,
+            Err(_) => Ok(None),
         },
-    };
-    let known = match by {
-        Some(by) => Known::find(supply.door.store(), by, now).await,
-        None => Ok(None),
     };
     let principal = &who.principal;
     let may_hear = |known: &Known| principal.is_admin() || known.tenant_id == principal.tenant_id;
