@@ -119,24 +119,46 @@ pub async fn register(door: &Door, alias: &str, held: &[i64], current: i64) -> R
     }
 }
 
+/// How far a walk over all rows has come: the last id of each table. Its text is the ids with dots.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Walk([i64; TABLES.len()]);
+
+impl Walk {
+    /// Of its text.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let ids: Option<Vec<i64>> = text.split('.').map(|id| id.parse().ok().filter(|id| *id >= 0)).collect();
+        ids?.try_into().ok().map(Self)
+    }
+}
+
+impl std::fmt::Display for Walk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0.map(|id| id.to_string()).join("."))
+    }
+}
+
 /// What a round came to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Round {
     /// Rows that the current version wraps now.
     pub rewrapped: usize,
     /// Rows that it does not: changed meanwhile, or their data key can't be unwrapped. The log says which.
     pub left: usize,
+    /// Where the next round goes on; `None` at the end of all tables.
+    pub next: Option<Walk>,
 }
 
-/// Rewraps about `limit` rows of each table, the oldest first; what can't be rewrapped is left and does not hold back
-/// those behind it. Where this node wraps under an earlier version than
-/// the registry has, it leaves all to the others: it would only turn their work back.
+/// Tries at most `limit` rows of each table, from where the walk has come: what can't be rewrapped is passed, so that
+/// it neither holds back those behind it nor is tried again before the walk's end. Where this node wraps under an
+/// earlier version than the registry has, it leaves all to the others: it would only turn their work back.
 ///
 /// # Errors
-/// The store's, or the key service does not tell its version.
-pub async fn round(door: &Door, house: &Arc<House>, limit: i64) -> Result<Round, Failure> {
+/// The store's, or the key service is out of reach.
+pub async fn round(door: &Door, house: &Arc<House>, mut walk: Walk, limit: i64) -> Result<Round, Failure> {
     let kms = house.keys.custody.kms();
-    let untold = |cause: custody::KmsError| Failure::Step { step: "rewrap", cause: cause.to_string() };
+    let untold =
+        |cause: custody::KmsError| Failure::Step { step: row::OUT_OF_REACH, cause: cause.to_string() };
     let current = i64::from(kms.current().await.map_err(untold)?);
     let registry = door.store().query(Query::new("kek.registry", REGISTRY, values![kms.alias()])).await?;
     let mut newest = 0;
@@ -151,39 +173,37 @@ pub async fn round(door: &Door, house: &Arc<House>, limit: i64) -> Result<Round,
         register(door, kms.alias(), &[], current).await?;
     }
     let mut round = Round::default();
-    for table in TABLES {
-        let (mut after, mut rewrapped) = (0, 0);
-        while rewrapped < limit {
-            let rows = door.store().query(table.due(kms.alias(), current, (after, limit))).await?;
-            for row in &rows {
-                let action = Rewrap::read(table, row)?;
-                after = action.id();
-                if is_rewrapped(door, house, action).await {
-                    rewrapped += 1;
-                    round.rewrapped += 1;
-                } else {
-                    round.left += 1;
-                }
-            }
-            if rows.is_empty() {
-                break;
+    let mut full = false;
+    for (table, after) in TABLES.iter().zip(&mut walk.0) {
+        let rows = door.store().query(table.due(kms.alias(), current, (*after, limit))).await?;
+        full |= i64::try_from(rows.len()).is_ok_and(|found| found >= limit);
+        for row in &rows {
+            let action = Rewrap::read(table, row)?;
+            *after = action.id();
+            if is_rewrapped(door, house, action).await? {
+                round.rewrapped += 1;
+            } else {
+                round.left += 1;
             }
         }
     }
-    Ok(round)
+    Ok(Round { next: full.then_some(walk), ..round })
 }
 
-async fn is_rewrapped(door: &Door, house: &Arc<House>, action: Rewrap) -> bool {
+/// Whether it went; what is wrong with the row alone is not told as an error.
+async fn is_rewrapped(door: &Door, house: &Arc<House>, action: Rewrap) -> Result<bool, Failure> {
     let context = Context { caller: action.caller(), house: Arc::clone(house) };
     let name = context.caller.request_id.clone();
     let command = Commanded { context, action };
     let submission = Submission { key: None, command, wait: std::time::Duration::ZERO };
     match door.submit(submission).await {
-        Ok(Answer::Done(done)) => done.outcome.code < 300,
-        Ok(_) => false,
+        Ok(Answer::Done(done)) => Ok(done.outcome.code < 300),
+        Ok(_) => Ok(false),
+        // Every further row would wait for it as long.
+        Err(failure @ Failure::Step { step: row::OUT_OF_REACH, .. }) => Err(failure),
         Err(cause) => {
             tracing::warn!(fact = name, %cause, "not_rewrapped");
-            false
+            Ok(false)
         }
     }
 }

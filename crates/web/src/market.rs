@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use ::supply::caller::PLATFORM;
 use ::supply::platform::AddStaff;
+use ::supply::rewrap::Walk;
 use ::supply::slo::{Period, Report};
 use ::supply::tokens::{Issue, Shown};
 use ::supply::{Action, Caller, Commanded, Context, Object};
@@ -153,12 +154,20 @@ pub(crate) async fn wrapping_keys(_operator: Operator, State(edge): Shared, uri:
     Ok(shown(&json!({ "alias": alias, "versions": versions })))
 }
 
-/// Rewraps some rows at once, as the scheduler does by and by. Each is audited.
+/// Rewraps some rows at once, as the scheduler does by and by; `after` is the `next` of the round before. Each is
+/// audited.
 pub(crate) async fn rewrap(_operator: Operator, State(edge): Shared, uri: Uri) -> Answer {
     let supply = on(&edge)?;
-    nothing_asked(&uri)?;
-    let round = ::supply::rewrap::round(&supply.door, &supply.house, REWRAPPED).await?;
-    Ok(shown(&json!({ "rewrapped": round.rewrapped, "left": round.left })))
+    let asked = asked(uri.query().unwrap_or_default(), &["after"])?;
+    let walk = match asked.get("after").and_then(Json::as_str) {
+        None => Walk::default(),
+        Some(text) => Walk::parse(text).ok_or_else(|| {
+            invalid("after is not the `next` of a round before; leave it out to begin anew".into())
+        })?,
+    };
+    let round = ::supply::rewrap::round(&supply.door, &supply.house, walk, REWRAPPED).await?;
+    let next = round.next.map(|walk| walk.to_string());
+    Ok(shown(&json!({ "rewrapped": round.rewrapped, "left": round.left, "next": next })))
 }
 
 fn on(edge: &Edge) -> Result<&Supply, Problem> {

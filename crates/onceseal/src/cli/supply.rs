@@ -121,15 +121,16 @@ fn rotate(globals: &Globals, out: Out) -> Ended {
 async fn rewrap(globals: &Globals, out: Out) -> Ended {
     let api = Api::open(globals, Folder::Expected).await?;
     let number = |round: &Json, name: &str| round.get(name).and_then(Json::as_u64).unwrap_or(0);
-    let mut rewrapped = 0;
+    let (mut rewrapped, mut left) = (0, 0);
+    let mut order = Order::post("/wrapping-keys/rewrap");
     loop {
-        let round = api.call(Order::post("/wrapping-keys/rewrap")).await?;
-        let (done, left) = (number(&round, "rewrapped"), number(&round, "left"));
-        rewrapped += done;
-        // What can't be rewrapped is found again each time.
-        if done == 0 {
+        let round = api.call(order).await?;
+        rewrapped += number(&round, "rewrapped");
+        left += number(&round, "left");
+        let Some(next) = round.get("next").and_then(Json::as_str) else {
             out.answer(&json!({ "rewrapped": rewrapped, "left": left }));
             return Ok(if left == 0 { Exit::Fine } else { Exit::Problems });
-        }
+        };
+        order = Order::post(format!("/wrapping-keys/rewrap?after={next}"));
     }
 }

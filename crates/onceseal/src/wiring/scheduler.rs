@@ -16,7 +16,7 @@ use supply::orders::{Cancel, Cause, Close};
 use supply::packages::due::to_pause;
 use supply::packages::{self, Expire, Pause, Restock, SellOut, Turn};
 use supply::platform::{Due, earnings_to_release, orders_to_close, orders_to_time_out};
-use supply::rewrap;
+use supply::rewrap::{self, Walk};
 use supply::settlements::{self, Start, Stuck, Unbalanced, due};
 use supply::sweep::sweep;
 use supply::{Action, Caller, Commanded, Context, House};
@@ -52,6 +52,8 @@ impl Scheduler {
             refused: HashMap::new(),
             ledger_at: None,
             rewrap_at: None,
+            walk: Walk::default(),
+            left: false,
             remind_at: None,
             more: false,
             stop,
@@ -59,7 +61,7 @@ impl Scheduler {
         Self { stopping, task: tokio::spawn(run(round, every)) }
     }
 
-    /// Ends after the command that is running.
+    /// Ends after the command, the look or the round of rewraps that is running.
     pub async fn stop(self) {
         drop(self.stopping);
         if self.task.await.is_err() {
@@ -75,6 +77,9 @@ struct Round {
     refused: HashMap<String, Time>,
     ledger_at: Option<Time>,
     rewrap_at: Option<Time>,
+    /// Where the walk over rows to rewrap stands, and whether it has left some.
+    walk: Walk,
+    left: bool,
     remind_at: Option<Time>,
     /// Whether a list of this round is not at its end.
     more: bool,
@@ -164,17 +169,22 @@ impl Round {
         Ok(())
     }
 
-    /// Rows whose data key an earlier version wraps; some of each table, and no more for a while where one is left.
+    /// Rows whose data key an earlier version wraps: some of each table, and after a walk that left some, none for a
+    /// while.
     async fn rewrap(&mut self, now: Time) {
         if self.rewrap_at.is_some_and(|at| at > now) || self.stopping() {
             return;
         }
         self.rewrap_at = None;
-        match rewrap::round(&self.door, &self.house, BATCH).await {
+        match rewrap::round(&self.door, &self.house, self.walk.clone(), BATCH).await {
             Ok(round) => {
                 let count = u64::try_from(round.rewrapped).unwrap_or(u64::MAX);
                 metrics::counter!("onceseal_rewrapped_total").increment(count);
-                self.rewrap_at = (round.left > 0).then(|| now.plus(PAUSE));
+                self.left |= round.left > 0;
+                self.walk = round.next.unwrap_or_default();
+                if self.walk == Walk::default() {
+                    self.rewrap_at = std::mem::take(&mut self.left).then(|| now.plus(PAUSE));
+                }
             }
             Err(cause) => {
                 tracing::warn!(%cause, "rewrap_broke_off");

@@ -23,13 +23,19 @@ fn the_servers_own_token_is_readable_by_its_user_only() {
 }
 
 #[test]
-fn no_core_dump_of_what_holds_keys_is_ever_written() {
+fn no_core_dump_of_what_holds_keys_is_ever_written_nor_piped() {
     let home = Home::new();
     let server = home.serve();
-    let limits = std::fs::read_to_string(format!("/proc/{}/limits", server.id())).unwrap();
-    let limit = limits.lines().find_map(|line| line.strip_prefix("Max core file size")).unwrap();
-    let limits: Vec<u64> = limit.split_whitespace().filter_map(|word| word.parse().ok()).collect();
-    assert!(limits.len() == 2 && limits.iter().all(|limit| *limit <= 1), "{limit}");
+    let limits = |id: u32| {
+        let limits = std::fs::read_to_string(format!("/proc/{id}/limits")).unwrap();
+        let limit = limits.lines().find_map(|line| line.strip_prefix("Max core file size")).unwrap();
+        let words: Vec<String> = limit.split_whitespace().take(2).map(str::to_owned).collect();
+        (words[0].clone(), words[1].clone())
+    };
+    // One and not zero, which does not keep a dump from a program (core(5)), unless a hard limit of zero stands here.
+    let (_, hard) = limits(std::process::id());
+    let none = if hard == "0" { "0" } else { "1" };
+    assert_eq!(limits(server.id()), (none.to_owned(), none.to_owned()));
 }
 
 #[test]

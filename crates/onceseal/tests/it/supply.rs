@@ -148,7 +148,7 @@ fn spoil(home: &Home) {
     };
     let chains = [store::migration::CORE, store::migration::CERTIFY, store::migration::SUPPLY];
     let clock = std::sync::Arc::new(testkit::MovableClock::at(1_774_576_984));
-    let random = std::sync::Arc::new(testkit::CountingRandom::default());
+    let random = std::sync::Arc::new(CountingRandom::default());
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let store = store::Store::open(&settings, &chains, clock).await.unwrap();

@@ -1,6 +1,6 @@
 //! One row whose data key is wrapped anew: which tables there are, and the command.
 
-use custody::Sealed;
+use custody::{EnvelopeError, KmsError, Sealed};
 use door::{Failure, Steps};
 use kernel::Time;
 use serde_json::json;
@@ -10,6 +10,9 @@ use crate::action::{Action, Change, Context, Refusal, Stop};
 use crate::caller::{Caller, Object};
 use crate::code::Code;
 use crate::rows::{Account, Reader, Settlement, Supplier};
+
+/// The step that fails where the key service gives no answer, whichever row it is asked about.
+pub(super) const OUT_OF_REACH: &str = "key service";
 
 /// A table with sealed columns.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,7 +33,7 @@ pub(super) struct Table {
 const STAMP: &[(&str, usize)] =
     &[("request_id", 0), ("idempotency_key", 1), ("audit_trace_id", 2), ("updated_ip", 3), ("updated_at", 4)];
 
-pub(super) static TABLES: &[Table] = &[
+pub(super) static TABLES: [Table; 3] = [
     Table {
         name: "supply_accounts",
         kind: Account::KIND,
@@ -173,7 +176,10 @@ impl Action for Rewrap {
 
     async fn prepare(&self, context: &Context, _: &Steps) -> Result<Option<Sealed>, Failure> {
         let rewrapped = context.house.keys.custody.rewrap(&self.alias, &self.envelope).await;
-        rewrapped.map_err(|cause| Failure::Step { step: "rewrap", cause: cause.to_string() })
+        rewrapped.map_err(|cause| {
+            let far = matches!(cause, EnvelopeError::Kms(KmsError::Unreachable { .. }));
+            Failure::Step { step: if far { OUT_OF_REACH } else { "rewrap" }, cause: cause.to_string() }
+        })
     }
 
     fn load(&self, _: &Context, _: &Option<Sealed>) -> Vec<Query> {

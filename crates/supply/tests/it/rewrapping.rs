@@ -5,7 +5,7 @@ use std::sync::Arc;
 use custody::{Custody, LocalKeyring, Place};
 use secrecy::{ExposeSecret as _, SecretString};
 use store::{Query, Write, values};
-use supply::rewrap::{self, Round};
+use supply::rewrap::{self, Round, Walk};
 use supply::{House, Keys};
 use testkit::CountingRandom;
 
@@ -54,7 +54,10 @@ async fn rows_move_to_the_new_version_and_the_old_one_may_go_only_then() {
     let market = sealed(1).await;
     rewrap::register(&market.door, "local", &[1], 1).await.unwrap();
     assert_eq!(versions(&market).await, [(1, "active".into(), 1, false)]);
-    assert_eq!(rewrap::round(&market.door, &house(&market, 1), 10).await.unwrap().rewrapped, 0);
+    assert_eq!(
+        rewrap::round(&market.door, &house(&market, 1), Walk::default(), 10).await.unwrap().rewrapped,
+        0
+    );
     // The node that has the new version is started; it registers it twice without harm.
     let new = house(&market, 2);
     let told = market.count("select count(*) from outbox", vec![]).await;
@@ -62,7 +65,10 @@ async fn rows_move_to_the_new_version_and_the_old_one_may_go_only_then() {
         rewrap::register(&market.door, "local", &[1, 2], 2).await.unwrap();
     }
     assert_eq!(versions(&market).await, [(1, "retired".into(), 1, false), (2, "active".into(), 0, false)]);
-    assert_eq!(rewrap::round(&market.door, &new, 10).await.unwrap(), Round { rewrapped: 1, left: PHONES });
+    assert_eq!(
+        rewrap::round(&market.door, &new, Walk::default(), 10).await.unwrap(),
+        Round { rewrapped: 1, left: PHONES, next: None }
+    );
     assert_eq!(versions(&market).await, [(1, "retired".into(), 0, true), (2, "active".into(), 1, false)]);
     let sql = "select encrypted_credentials, credential_key_version, version from supply_accounts where last_rotation_at is not null";
     let rows = market.door.store().query(Query::new("row", sql, vec![])).await.unwrap();
@@ -75,16 +81,31 @@ async fn rows_move_to_the_new_version_and_the_old_one_may_go_only_then() {
     assert_eq!(market.count("select count(*) from outbox", vec![]).await, told);
     assert_eq!(market.audited("CRED-ROTATE", "OK").await, 2);
     // A node that still wraps under the old one does not turn it back.
-    assert_eq!(rewrap::round(&market.door, &house(&market, 1), 10).await.unwrap(), Round::default());
+    assert_eq!(
+        rewrap::round(&market.door, &house(&market, 1), Walk::default(), 10).await.unwrap(),
+        Round::default()
+    );
 }
 
 #[tokio::test]
-async fn rows_that_can_not_be_opened_hold_back_none_behind_them() {
+async fn rows_that_can_not_be_opened_hold_back_none_behind_them_and_are_tried_once_a_walk() {
     let market = sealed(12).await;
     let broken = "update supply_accounts set encrypted_credentials = 'v1.1.AAEC.nonce.text' where id <= 9";
     market.force(vec![Write::any("break", broken, vec![])]).await;
-    let round = rewrap::round(&market.door, &house(&market, 2), 4).await.unwrap();
-    assert_eq!(round, Round { rewrapped: 3, left: PHONES + 9 });
+    let new = house(&market, 2);
+    let mut walk = Walk::default();
+    let mut rounds = Vec::new();
+    loop {
+        let round = rewrap::round(&market.door, &new, walk, 4).await.unwrap();
+        rounds.push((round.rewrapped, round.left));
+        let Some(next) = round.next else { break };
+        // As it goes over the wire.
+        walk = Walk::parse(&next.to_string()).unwrap();
+    }
+    assert_eq!(rounds, [(0, PHONES + 4), (0, 4), (3, 1), (0, 0)]);
+    for text in ["", "1", "1.2", "1.2.3.4", "1.2.-3", "1.2.x", "1.2.99999999999999999999"] {
+        assert_eq!(Walk::parse(text), None, "{text}");
+    }
 }
 
 #[tokio::test]
@@ -93,14 +114,16 @@ async fn nodes_that_rewrap_at_once_move_each_row_once_and_what_can_not_be_opened
     let broken = "update supply_accounts set encrypted_credentials = 'v1.1.AAEC.nonce.text' where id = 7";
     market.force(vec![Write::one("break", broken, vec![])]).await;
     let new = house(&market, 2);
-    let (one, two) =
-        tokio::join!(rewrap::round(&market.door, &new, 50), rewrap::round(&market.other, &new, 50));
+    let (one, two) = tokio::join!(
+        rewrap::round(&market.door, &new, Walk::default(), 50),
+        rewrap::round(&market.other, &new, Walk::default(), 50)
+    );
     assert_eq!(one.unwrap().rewrapped + two.unwrap().rewrapped, 19);
     let moved = "select count(*) from supply_accounts where credential_key_version = 2 and version = 1";
     assert_eq!(market.count(moved, vec![]).await, 19);
     assert_eq!(market.audited("supply.credential.rewrap", "OK").await, 19);
     assert_eq!(
-        rewrap::round(&market.door, &new, 50).await.unwrap(),
-        Round { rewrapped: 0, left: PHONES + 1 }
+        rewrap::round(&market.door, &new, Walk::default(), 50).await.unwrap(),
+        Round { rewrapped: 0, left: PHONES + 1, next: None }
     );
 }
