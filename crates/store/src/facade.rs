@@ -133,6 +133,15 @@ impl Store {
         self.driver.queries(queries).await
     }
 
+    /// Runs reads that go through everything there is, on one and the same committed state. They may take minutes, which
+    /// the bounds of [`Store::queries`] do not let them; nobody who waits for an answer calls it.
+    ///
+    /// # Errors
+    /// As [`Store::query`].
+    pub async fn survey(&self, queries: Vec<Query>) -> Result<Vec<Vec<Row>>, Error> {
+        self.driver.survey(queries).await
+    }
+
     /// Copies the whole committed state into a new file, while writes go on.
     ///
     /// # Errors

@@ -1,6 +1,9 @@
-//! What comes due on the supply side by itself: earnings are released, orders and packages end, payouts begin, the
-//! ledger is looked through, keys that ended are swept. Runs on every node: each fact is a command whose state check lets it happen once, so a
-//! node that comes second is refused and nothing is counted twice. Not here: what is due (`supply`'s lists).
+//! What comes due on the supply side by itself: earnings are released, orders and packages end, payouts begin, keys
+//! that ended are swept; beside it the ledger is looked through ([`ledger`]). Runs on every node: each fact is a command
+//! whose state check lets it happen once, so a node that comes second is refused and nothing is counted twice. Not here:
+//! what is due (`supply`'s lists).
+
+mod ledger;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,7 +20,7 @@ use supply::packages::due::to_pause;
 use supply::packages::{self, Expire, Pause, Restock, SellOut, Turn};
 use supply::platform::{Due, earnings_to_release, orders_to_close, orders_to_time_out};
 use supply::rewrap::{self, Walk};
-use supply::settlements::{self, Start, Stuck, Unbalanced, due};
+use supply::settlements::{Start, Stuck, due};
 use supply::sweep::sweep;
 use supply::{Action, Caller, Commanded, Context, House};
 use tokio::sync::watch;
@@ -30,27 +33,26 @@ const PASSED: &str = "passed";
 const BATCH: i64 = 100;
 /// What was refused is left alone for so long: the list named it by a state that the command sees otherwise.
 const PAUSE: Duration = Duration::from_secs(300);
-/// Between two looks through the ledger (section 11.5), and between two for old credentials.
+/// Between two looks for credentials that grow old.
 const HOURLY: Duration = Duration::from_secs(3600);
 
 /// The running scheduler.
 #[derive(Debug)]
 pub struct Scheduler {
     stopping: watch::Sender<()>,
-    task: JoinHandle<()>,
+    tasks: [JoinHandle<()>; 2],
 }
 
 impl Scheduler {
     /// Looks every `every`, a fifth more or less, so that nodes do not meet each time.
     #[must_use]
     pub fn start(door: Door, house: Arc<House>, every: Duration) -> Self {
-        looked_through(Time::from_micros(0));
         let (stopping, stop) = watch::channel(());
+        let look = tokio::spawn(ledger::run(door.clone(), Arc::clone(&house), every, stop.clone()));
         let round = Round {
             door,
             house,
             refused: HashMap::new(),
-            ledger_at: None,
             rewrap_at: None,
             walk: Walk::default(),
             left: false,
@@ -58,14 +60,16 @@ impl Scheduler {
             more: false,
             stop,
         };
-        Self { stopping, task: tokio::spawn(run(round, every)) }
+        Self { stopping, tasks: [tokio::spawn(run(round, every)), look] }
     }
 
-    /// Ends after the command, the look or the round of rewraps that is running.
+    /// Ends after the command or the round of rewraps that is running.
     pub async fn stop(self) {
         drop(self.stopping);
-        if self.task.await.is_err() {
-            tracing::error!("scheduler_stopped_early");
+        for task in self.tasks {
+            if task.await.is_err() {
+                tracing::error!("scheduler_stopped_early");
+            }
         }
     }
 }
@@ -75,7 +79,6 @@ struct Round {
     house: Arc<House>,
     /// Facts that were refused, and until when they are left alone.
     refused: HashMap<String, Time>,
-    ledger_at: Option<Time>,
     rewrap_at: Option<Time>,
     /// Where the walk over rows to rewrap stands, and whether it has left some.
     walk: Walk,
@@ -109,12 +112,6 @@ async fn run(mut round: Round, every: Duration) {
     }
 }
 
-/// Since when the look through the whole ledger is good, in seconds since 1970; 0 from the start to the first look.
-fn looked_through(at: Time) {
-    let seconds = u32::try_from(at.seconds()).unwrap_or_default();
-    metrics::gauge!("onceseal_ledger_verified_timestamp_seconds").set(seconds);
-}
-
 /// Four to six fifths of `every`.
 fn jittered(house: &House, every: Duration) -> Duration {
     let mut byte = [0; 1];
@@ -127,10 +124,9 @@ impl Round {
         let now = self.house.clock.now();
         self.refused.retain(|_, until| *until > now);
         let due = self.due(now).await;
-        // One damaged row of a list must not keep the ledger from being looked through.
+        // One damaged row of a list must not keep the others from their turn.
         self.sweep(now).await;
         self.rewrap(now).await;
-        self.ledger(now).await;
         due
     }
 
@@ -193,10 +189,12 @@ impl Round {
         }
     }
 
-    /// Keys that nobody comes back for.
-    async fn sweep(&self, now: Time) {
+    /// Keys that nobody comes back for; at once again where there are more than a round of them.
+    async fn sweep(&mut self, now: Time) {
         match sweep(&self.door, now, BATCH).await {
             Ok(swept) => {
+                let full = |count: usize| i64::try_from(count).is_ok_and(|count| count >= BATCH);
+                self.more |= full(swept.lapsed) || full(swept.ended);
                 for (what, count) in [("lapsed", swept.lapsed), ("ended", swept.ended)] {
                     let count = u64::try_from(count).unwrap_or(u64::MAX);
                     metrics::counter!("onceseal_idempotency_swept_total", "what" => what).increment(count);
@@ -266,31 +264,6 @@ impl Round {
             }
         }
         Ok(())
-    }
-
-    /// Looks through the whole ledger; what is found is put on record and told.
-    async fn ledger(&mut self, now: Time) {
-        if self.ledger_at.is_some_and(|at| at > now) || self.stopping() {
-            return;
-        }
-        let found = match settlements::reconcile(self.door.store()).await {
-            Ok(found) => found,
-            Err(cause) => {
-                // Nobody knows whether it balances: again soon, and the gauge's age wakes somebody.
-                tracing::error!(%cause, "ledger_look_broke_off");
-                self.ledger_at = Some(now.plus(PAUSE));
-                return;
-            }
-        };
-        self.ledger_at = Some(now.plus(HOURLY));
-        looked_through(now);
-        metrics::gauge!("onceseal_ledger_violations").set(u32::try_from(found.len()).unwrap_or(u32::MAX));
-        for violation in found {
-            tracing::error!(%violation, "ledger_unbalanced");
-            let fact = format!("reconcile:{}:{}", violation.object, now.seconds() / 3600);
-            let caller = Caller::system(supply::caller::PLATFORM, &fact);
-            self.submit(("reconcile", caller), now, Unbalanced { violation }).await;
-        }
     }
 
     fn stopping(&self) -> bool {

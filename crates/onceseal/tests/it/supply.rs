@@ -2,11 +2,12 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use auth::issuer::{Grant, Issuer, IssuerKey};
 use auth::{Role, Scopes, UserType};
-use kernel::Time;
+use kernel::Clock as _;
+use onceseal::random::{OsRandom, SystemClock};
 use serde_json::{Value as Json, json};
 use testkit::CountingRandom;
 
@@ -361,8 +362,7 @@ fn minted(issuer: &Issuer, (tenant_id, operator_id): (i64, i64), user_type: User
     };
     let (scopes, ttl) = (Scopes::new(scopes).unwrap(), Duration::from_secs(3600));
     let grant = Grant { operator_id, tenant_id, role, user_type, scopes, ttl };
-    let now = Time::from_seconds(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64);
-    issuer.mint(&grant, now, &CountingRandom::default()).unwrap().token.expose().to_owned()
+    issuer.mint(&grant, SystemClock.now(), &OsRandom).unwrap().token.expose().to_owned()
 }
 
 #[test]

@@ -27,6 +27,14 @@ pub trait Driver: Debug + Send + Sync {
     /// [`Error::Unavailable`], [`Error::Corrupt`] or [`Error::Statement`].
     async fn queries(&self, queries: Vec<Query>) -> Result<Vec<Vec<Row>>, Error>;
 
+    /// As [`Driver::queries`], for reads that go through everything and may take minutes.
+    ///
+    /// # Errors
+    /// As [`Driver::queries`].
+    async fn survey(&self, queries: Vec<Query>) -> Result<Vec<Vec<Row>>, Error> {
+        self.queries(queries).await
+    }
+
     /// Submissions that wait for their turn.
     fn waiting(&self) -> usize;
 

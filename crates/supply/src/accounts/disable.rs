@@ -9,12 +9,16 @@ use store::{Error, Query, Row, Write, values};
 use super::state::{self, Move};
 use crate::action::{Action, Change, Context, Refusal, Stop};
 use crate::caller::Object;
-use crate::rows::{Account, AccountStatus};
+use crate::rows::{Account, AccountStatus, Reader};
 
 pub(super) const REASON: &str =
     "update supply_accounts set risk_reason = $1, risk_level = 'high' where id = $2 and tenant_id = $3";
 
-/// `POST /api/v1/platform/supply/accounts/{id}/disable`.
+const REVOKED: &str =
+    "select count(*) from supply_accounts where id = $1 and tenant_id = $2 and encrypted_credentials = ''";
+
+/// `POST /api/v1/platform/supply/accounts/{id}/disable`. That the credential got out may be known later than that the
+/// account is to be out of use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disable {
     /// Which account.
@@ -34,7 +38,23 @@ pub enum Credential {
     Compromised,
 }
 
+/// What it decides from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct State {
+    pub(super) account: Option<Account>,
+    /// Whether nothing is left to decrypt.
+    pub(super) is_revoked: bool,
+}
+
 impl Credential {
+    /// Statuses that it leads out of.
+    const fn from(self) -> &'static str {
+        match self {
+            Self::Kept => "'pending', 'active', 'suspended'",
+            Self::Compromised => "'pending', 'active', 'suspended', 'disabled'",
+        }
+    }
+
     /// What becomes of it: without an envelope there is nothing that could be verified.
     const fn sets(self) -> &'static str {
         match self {
@@ -46,7 +66,7 @@ impl Credential {
 
 impl Action for Disable {
     type Prepared = ();
-    type State = Option<Account>;
+    type State = State;
 
     fn event(&self) -> &'static str {
         "supply.account.disable"
@@ -61,19 +81,23 @@ impl Action for Disable {
     }
 
     fn load(&self, context: &Context, (): &()) -> Vec<Query> {
-        vec![state::load(context, self.account_id)]
+        let by = values![self.account_id, context.caller.tenant_id];
+        vec![state::load(context, self.account_id), Query::new("account.revoked", REVOKED, by)]
     }
 
     fn read(&self, _: &Context, rows: &[Vec<Row>]) -> Result<Self::State, Error> {
-        state::read(rows.first())
+        let revoked = rows.get(1).and_then(|rows| rows.first());
+        let revoked = revoked.map_or(Ok(0), |row| Reader::new(row).int())?;
+        Ok(State { account: state::read(rows.first())?, is_revoked: revoked > 0 })
     }
 
-    fn decide(&self, context: &Context, (): &(), account: &Self::State, at: Time) -> Result<Change, Stop> {
-        let account = state::found(account.as_ref())?;
-        if account.status == AccountStatus::Disabled {
+    fn decide(&self, context: &Context, (): &(), state: &State, at: Time) -> Result<Change, Stop> {
+        let account = state::found(state.account.as_ref())?;
+        let news = self.credential == Credential::Compromised && !state.is_revoked;
+        if account.status == AccountStatus::Disabled && !news {
             return Err(state::conflict(account).into());
         }
-        let (from, event) = ("'pending', 'active', 'suspended'", "supply.account.disable.succeeded");
+        let (from, event) = (self.credential.from(), "supply.account.disable.succeeded");
         let to = AccountStatus::Disabled;
         let moved = Move { write: "account.disable", from, to, sets: self.credential.sets(), event };
         let mut change = moved.of(context, account, at)?;
@@ -89,7 +113,7 @@ impl Action for Disable {
         Ok(change)
     }
 
-    fn outrun(&self, write: &'static str, account: &Self::State) -> Option<Refusal> {
-        account.as_ref().filter(|_| write == "account.disable").map(state::conflict)
+    fn outrun(&self, write: &'static str, state: &State) -> Option<Refusal> {
+        state.account.as_ref().filter(|_| write == "account.disable").map(state::conflict)
     }
 }

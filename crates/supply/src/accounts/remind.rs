@@ -85,8 +85,9 @@ impl Action for Remind {
         let last = |name, event: &str| {
             Query::new(name, LAST, values![context.caller.tenant_id, self.account_id.to_string(), event])
         };
+        // Locked before it is asked who spoke of it: of two nodes that listed it, the second one finds the first one's.
         vec![
-            state::load(context, self.account_id),
+            state::lock(context, self.account_id),
             last("account.rotated", "supply.credential.rotate"),
             last("account.reminded", self.event()),
         ]

@@ -36,11 +36,19 @@ pub(super) struct Move {
 
 /// The account of the caller's tenant, unless deleted.
 pub(super) fn load(context: &Context, account_id: i64) -> Query {
-    let sql = format!(
-        "select {} from supply_accounts a where a.id = $1 and a.tenant_id = $2 and a.deleted_at is null",
-        Account::COLUMNS
-    );
-    Query::new("account", sql, values![account_id, context.caller.tenant_id])
+    Query::new("account", by_id(""), values![account_id, context.caller.tenant_id])
+}
+
+/// As [`load`], and locked.
+pub(super) fn lock(context: &Context, account_id: i64) -> Query {
+    Query::new("account.locked", by_id(" {for_update}"), values![account_id, context.caller.tenant_id])
+}
+
+fn by_id(lock: &str) -> String {
+    let columns = Account::COLUMNS;
+    format!(
+        "select {columns} from supply_accounts a where a.id = $1 and a.tenant_id = $2 and a.deleted_at is null{lock}"
+    )
 }
 
 /// The first row of an answer, as an account.

@@ -91,14 +91,19 @@ fn suspension_by_status_and_risk_cases() {
 
 #[test]
 fn disabling_by_status() {
-    let disable = |status| {
-        let action = Disable { account_id: 5, reason: "leaked".into(), credential: Credential::Kept };
-        ended(action.decide(&context(Capacity::Admin), &(), &Some(account(status)), NOW))
+    use Credential::{Compromised, Kept};
+    let disable = |status, credential, is_revoked| {
+        let action = Disable { account_id: 5, reason: "leaked".into(), credential };
+        let state = disable::State { account: Some(account(status)), is_revoked };
+        ended(action.decide(&context(Capacity::Admin), &(), &state, NOW))
     };
     for status in [Pending, Active, Suspended] {
-        assert_eq!(disable(status), moved("disabled"), "{status:?}");
+        assert_eq!(disable(status, Kept, false), moved("disabled"), "{status:?}");
+        assert_eq!(disable(status, Compromised, false), moved("disabled"), "{status:?}");
     }
-    assert_eq!(disable(Disabled), refused("SUP_ACC_4091"));
+    assert_eq!(disable(Disabled, Kept, false), refused("SUP_ACC_4091"));
+    assert_eq!(disable(Disabled, Compromised, false), moved("disabled"), "it is known later");
+    assert_eq!(disable(Disabled, Compromised, true), refused("SUP_ACC_4091"), "once");
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! What is taken back out of a supplier's earnings by a refund or for a debt: oldest first, over all of the
 //! supplier's earnings (section 11.5, check 4). What a settlement has frozen is not touched.
 
+use std::collections::HashMap;
+
 use kernel::Time;
 use kernel::money::Money;
 use ledger::draw::{self, Lot};
@@ -87,11 +89,14 @@ pub(crate) fn reverse(
         Ok::<_, Stop>(Lot { earning: id, available_at, amount: side.of(earning)? })
     };
     let items = draw::oldest_first(total, &found.iter().map(lot).collect::<Result<Vec<_>, _>>()?)?;
+    // An order has an earning for each of its calls: many.
+    let by_id: HashMap<i64, &Earning> = found.iter().map(|earning| (earning.id, earning)).collect();
     let mut earnings = Vec::new();
     for item in items {
-        let earning = found.iter().find(|earning| earning.id == item.earning.0);
-        if let Some(earning) = earning {
-            earnings.push((earning.clone(), taken(earning, (side, item.amount))?));
+        if let Some(earning) = by_id.get(&item.earning.0) {
+            let earning = Earning::clone(earning);
+            let after = taken(&earning, (side, item.amount))?;
+            earnings.push((earning, after));
         }
     }
     let Some(((earning, after), whole)) = earnings.split_last() else { return Ok(Reversed::default()) };

@@ -345,6 +345,7 @@ fn the_quota_that_a_call_uses_up_closes_the_order() {
     let change = used(&usage(100, 400), &usage_state(Some(found()), "2")).unwrap();
     assert_eq!(change.after, json!({ "status": "expired", "version": 2, "close_reason": "quota_used_up" }));
     assert_eq!(change.events[0].name, "supply.order.close.succeeded");
+    assert_eq!(change.audited_as, Some("supply.order.close"));
     // 100 * 8 + 400 * 32 per million, in minor units.
     assert_eq!(data(&change)["total_cost_minor"], "1.36");
     let journals = change.writes.iter().filter(|write| write.name == "books.journal").count();

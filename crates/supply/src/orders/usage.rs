@@ -358,7 +358,9 @@ impl Action for RecordUsage {
             json!({ "usage_record_id": state.record, "charge_minor": charged.split.whole().minor() });
         let change = Change::of(order.object(), &recorded.data())?;
         let events = events.into_iter().collect();
-        Ok(Change { before: order.state(), after, metadata, writes, events, ..change })
+        // The last call's row is the close's (section 16.2): one row a request and object.
+        let audited_as = closed.then_some("supply.order.close");
+        Ok(Change { audited_as, before: order.state(), after, metadata, writes, events, ..change })
     }
 
     fn outrun(&self, write: &'static str, state: &State) -> Option<Refusal> {

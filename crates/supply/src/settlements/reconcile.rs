@@ -60,7 +60,7 @@ pub async fn reconcile(store: &Store) -> Result<Vec<Violation>, Error> {
         Query::new("reconcile.settlements", SETTLEMENTS, vec![]),
         Query::new("reconcile.earnings", EARNINGS, vec![]),
     ];
-    let answers = store.queries(reads).await?;
+    let answers = store.survey(reads).await?;
     let [journals, accounts, settlements, earnings] = answers.as_slice() else {
         return Err(damaged("answers"));
     };

@@ -114,11 +114,17 @@ pub(super) fn object(id: i64) -> Object {
 
 /// The settlement `id` of a tenant.
 pub(super) fn found(id: i64, tenant_id: i64) -> Query {
-    let sql = format!(
-        "select {} from supply_settlements t where t.id = $1 and t.tenant_id = $2",
-        Settlement::COLUMNS
-    );
-    Query::new("settlement.found", sql, values![id, tenant_id])
+    Query::new("settlement.found", by_id(""), values![id, tenant_id])
+}
+
+/// As [`found`], and locked.
+pub(super) fn locked(id: i64, tenant_id: i64) -> Query {
+    Query::new("settlement.locked", by_id(" {for_update}"), values![id, tenant_id])
+}
+
+fn by_id(lock: &str) -> String {
+    let columns = Settlement::COLUMNS;
+    format!("select {columns} from supply_settlements t where t.id = $1 and t.tenant_id = $2{lock}")
 }
 
 /// 409 `SUP_SET_4094`, with the state that was seen.

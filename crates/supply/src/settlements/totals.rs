@@ -31,7 +31,7 @@ pub struct Total {
 /// # Errors
 /// The store's; [`Error::Corrupt`] for a row that can't be what it must be.
 pub async fn totals(store: &Store) -> Result<Vec<Total>, Error> {
-    let rows = store.query(Query::new("ledger.totals", TOTALS, vec![])).await?;
+    let answers = store.survey(vec![Query::new("ledger.totals", TOTALS, vec![])]).await?;
     let read = |row| {
         let mut reader = Reader::new(row);
         let name = reader.text()?;
@@ -42,7 +42,7 @@ pub async fn totals(store: &Store) -> Result<Vec<Total>, Error> {
         let balance = Sum::from_count(code.kind().balance(debits.count(), credits.count()), currency);
         Ok(Total { code, debits, credits, balance })
     };
-    rows.iter().map(read).collect()
+    answers.iter().flatten().map(read).collect()
 }
 
 fn damaged(column: &str) -> Error {

@@ -181,7 +181,12 @@ impl Action for Withdraw {
         let Prepared { settlement_no, payee } = prepared;
         let payee = payee.as_ref().ok_or_else(|| seen(Refusal::of(Code::SetPayee)))?;
         let allowed = rules::all(context, state, (total, &self.code), at)?;
-        let plan = rows::Plan::of(context, state, total)?;
+        // What the ledger does not take is about this supplier, too.
+        let about = |stop: Stop| match stop {
+            Stop::Refused(refusal) => Stop::from(state.seen(*refusal)),
+            broken @ Stop::Broken(_) => broken,
+        };
+        let plan = rows::Plan::of(context, state, total).map_err(about)?;
         let data = Asked {
             settlement_id: state.id,
             settlement_no,
@@ -210,7 +215,7 @@ impl Action for Withdraw {
         let metadata = json!({ "settlement_no": settlement_no, "total_amount_minor": total.minor(),
             "fee_amount_minor": plan.split.fee().minor(), "earnings": plan.items.len(),
             "payment_method": payee.method.as_str() });
-        let writes = plan.writes(context, (prepared, payee), &allowed, at)?;
+        let writes = plan.writes(context, (prepared, payee), &allowed, at).map_err(about)?;
         let change = Change { after, metadata, writes, events: vec![event], ..Change::of(object, &data)? };
         Ok(Change { status: 201, ..change })
     }

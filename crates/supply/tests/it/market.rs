@@ -165,6 +165,20 @@ impl Market {
         Submission { key, command: Commanded { context, action }, wait }
     }
 
+    /// The same fact found by both nodes at once, as their schedulers carry it out: without a key. Statuses, sorted.
+    pub(crate) async fn found_by_both<A: Action + Copy>(&self, caller: Caller, action: A) -> [u16; 2] {
+        let context = Context { caller, house: Arc::clone(&self.house) };
+        let submission = || Submission {
+            key: None,
+            command: Commanded { context: context.clone(), action },
+            wait: PATIENT,
+        };
+        let (one, two) = tokio::join!(self.door.submit(submission()), self.other.submit(submission()));
+        let mut codes = [told(one).code, told(two).code];
+        codes.sort_unstable();
+        codes
+    }
+
     /// Rows past all rules, for what no command makes yet.
     pub(crate) async fn force(&self, writes: Vec<Write>) {
         let made = self.door.maintain("force", vec![], move |_, _| Ok((writes.clone(), ()))).await;

@@ -157,6 +157,13 @@ async fn what_a_person_rejected_is_disabled_with_its_credential() {
     let told = mounted.review("key-0000000000002", Verdict::Reject).await;
     assert_eq!((told.code, &told.body["data"]["status"]), (200, &"disabled".into()), "{told:?}");
     assert_eq!(mounted.activate("key-0000000000003").await.error(), "SUP_ACC_4031");
+    // That it got out may be known only later.
+    assert_eq!(mounted.disable("key-0000000000005", Credential::Kept).await.error(), "SUP_ACC_4091");
+    assert_eq!(mounted.disable("key-0000000000006", Credential::Compromised).await.code, 200);
+    assert_eq!(mounted.disable("key-0000000000007", Credential::Compromised).await.error(), "SUP_ACC_4091");
+    let emptied =
+        "select count(*) from supply_accounts where encrypted_credentials = '' and status = 'disabled'";
+    assert_eq!(mounted.market.count(emptied, vec![]).await, 1);
     let secret = uncheckable("a");
     let create = Create { kind: KIND, secret, alias: None, min_quota_threshold: None, risk_ack: true };
     assert_eq!(mounted.market.run("key-0000000000004", create).await.error(), "SUP_ACC_4094");

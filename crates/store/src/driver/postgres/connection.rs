@@ -250,7 +250,12 @@ impl Connection {
 
     /// Bounds a round trip.
     pub(super) async fn in_time<T>(&self, trip: impl Future<Output = T>) -> Result<T, Fault> {
-        tokio::time::timeout(self.answer, trip).await.map_err(|_| late())
+        self.within(self.answer, trip).await
+    }
+
+    /// Bounds a round trip otherwise.
+    pub(super) async fn within<T>(&self, bound: Duration, trip: impl Future<Output = T>) -> Result<T, Fault> {
+        tokio::time::timeout(bound, trip).await.map_err(|_| late())
     }
 }
 

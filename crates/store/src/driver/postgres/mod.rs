@@ -119,6 +119,20 @@ impl Driver for Engine {
         }
     }
 
+    /// Tried once: whoever looks through everything comes again. In a task of its own: whoever asked may go, the next
+    /// one on the connection does not wait for what is left of it.
+    async fn survey(&self, queries: Vec<Query>) -> Result<Vec<Vec<Row>>, Error> {
+        let shared = Arc::clone(&self.shared);
+        let surveyed = tokio::spawn(async move {
+            let mut connection = shared.pool.get().await?;
+            transaction::survey(&mut connection, &queries).await.map_err(|fault| {
+                shared.pool.mind(&mut connection, &fault);
+                fault.into_error()
+            })
+        });
+        surveyed.await.unwrap_or_else(|stopped| Err(unavailable(&stopped.to_string())))
+    }
+
     fn waiting(&self) -> usize {
         self.shared.waiting.load(Ordering::Relaxed)
     }

@@ -4,6 +4,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use kernel::{Clock, Time};
 
@@ -25,6 +26,8 @@ const CLOCK_LOOKS: usize = 3;
 const COVERS_MAX: usize = 3;
 /// A commit of its own, with something to write, so that it waits for the standby.
 const COVER: &str = "select pg_logical_emit_message(true, 'onceseal', 'cover')";
+/// What reads that go through everything may take.
+const SURVEY_WITHIN: Duration = Duration::from_secs(15 * 60);
 const SNAPSHOT: &str = "begin isolation level repeatable read read only";
 
 pub(super) struct Transaction<'t> {
@@ -139,7 +142,7 @@ impl Transaction<'_> {
 
 /// Reads on one committed state.
 pub(super) async fn snapshot(connection: &mut Connection, queries: &[Query]) -> Result<Vec<Vec<Row>>, Fault> {
-    connection.ready(queries.iter().map(|query| (query.name, &query.sql, None))).await?;
+    prepared(connection, queries).await?;
     let connection = &*connection;
     // All of it is sent at once, the end included: whoever asked may go without leaving anything open.
     let reads = queries.iter().map(|query| connection.read(query));
@@ -155,6 +158,24 @@ pub(super) async fn snapshot(connection: &mut Connection, queries: &[Query]) -> 
     let answers = connection.in_time(in_order(trip)).await?;
     first_fault(&answers)?;
     Ok(answers.into_iter().flatten().map(|answer| answer.rows).skip(skipped).take(queries.len()).collect())
+}
+
+/// As [`snapshot`], for reads that go through everything: their own bound, which the server keeps for each of them and
+/// this side for all.
+pub(super) async fn survey(connection: &mut Connection, queries: &[Query]) -> Result<Vec<Vec<Row>>, Fault> {
+    prepared(connection, queries).await?;
+    let connection = &*connection;
+    let bound = format!("{SNAPSHOT}; set local statement_timeout = {}", SURVEY_WITHIN.as_millis());
+    let reads = queries.iter().map(|query| connection.read(query));
+    let (begin, end) = (connection.simple_in_flight(&bound), connection.simple_in_flight("commit"));
+    let trip: Vec<Answering<'_>> = std::iter::once(begin).chain(reads).chain([end]).collect();
+    let answers = connection.within(SURVEY_WITHIN, in_order(trip)).await?;
+    first_fault(&answers)?;
+    Ok(answers.into_iter().flatten().map(|answer| answer.rows).skip(1).take(queries.len()).collect())
+}
+
+async fn prepared(connection: &mut Connection, queries: &[Query]) -> Result<(), Fault> {
+    connection.ready(queries.iter().map(|query| (query.name, &query.sql, None))).await
 }
 
 /// How far the server's clock is ahead of ours, in microseconds, by the promptest of a few answers.

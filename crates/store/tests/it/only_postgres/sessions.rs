@@ -117,6 +117,24 @@ async fn a_statement_that_takes_too_long_is_ended_and_the_session_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_survey_may_take_longer_than_any_other_read_and_the_session_is_bounded_again_behind_it() {
+    let stage = stage(|settings| {
+        settings.connections = 1;
+        (settings.timeouts.statement, settings.timeouts.answer) = (SHORT, SHORT * 4);
+    })
+    .await;
+    let slow = || vec![Query::new("slow", "select 1 from pg_sleep(0.5)", vec![]); 2];
+    let store = &stage.scene.store;
+    let refused = store.queries(slow()).await;
+    assert!(matches!(refused, Err(Error::Unavailable { .. })), "{refused:?}");
+    let surveyed = store.survey(slow()).await.unwrap();
+    assert_eq!(surveyed.iter().map(Vec::len).collect::<Vec<_>>(), [1, 1]);
+    let again = store.queries(slow()).await;
+    assert!(matches!(again, Err(Error::Unavailable { .. })), "{again:?}");
+    assert!(stage.open_transactions().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pool_that_is_used_up_says_so_in_bounded_time() {
     let stage = stage(|settings| {
         settings.connections = 1;

@@ -53,7 +53,11 @@ async fn a_payout_of_more_than_three_business_days_is_told_once() {
     market.clock.advance(Duration::from_secs(1));
     let found = listed(&market, due::stuck(market.now(), 10)).await;
     assert_eq!(found, [Due { tenant_id: SUPPLIER_TENANT, id }]);
-    assert_eq!(market.step_stuck(id).await, (200, 1));
+    assert_eq!(
+        market.found_by_both(found[0].caller("payout_stuck"), Stuck { settlement_id: id }).await,
+        [200, 409]
+    );
+    assert_eq!(market.step_stuck(id).await, (409, 1));
     assert_eq!(listed(&market, due::stuck(market.now(), 10)).await, []);
     assert_eq!(market.settlement(id).await, ("processing".into(), 1));
 }
