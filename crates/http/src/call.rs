@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::body::{Body, HttpBody as _};
 use axum::extract::{FromRequestParts, OriginalUri};
 use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
 use axum::http::request::Parts;
@@ -13,7 +14,7 @@ use kernel::{Digest, Fingerprint, Random};
 use store::Value;
 
 use crate::answer::Answers;
-use crate::canonical::{self, Bounds, Node};
+use crate::canonical::{self, Bounds, Node, Unreadable};
 use crate::code::{BODY_TYPE, UNKNOWN};
 use crate::fields::{Faults, Fields};
 use crate::fingerprint::{Fingerprints, Payload};
@@ -59,6 +60,20 @@ impl Protocol {
     pub fn new(fingerprints: Fingerprints, random: Arc<dyn Random>) -> Self {
         let (answers, aliases, limits) = (Answers::default(), Aliases::default(), Limits::default());
         Self { fingerprints, answers, aliases, limits, random }
+    }
+
+    /// What a request states of its body, size and type, before a byte of it is read; whoever asks who calls asks this
+    /// first (section 7.3, step 2). A body that comes without its size is judged as it arrives, by the layer.
+    ///
+    /// # Errors
+    /// `SUP_COM_4131` above the limit, `SUP_COM_4151` for a body that is no JSON.
+    pub fn stated(&self, headers: &HeaderMap, body: &Body) -> Result<(), Rejection> {
+        let size = body.size_hint().lower();
+        let limit = self.limits.body.bytes;
+        if size > u64::try_from(limit).unwrap_or(u64::MAX) {
+            return Err(Unreadable::TooLarge { limit }.into());
+        }
+        if size > 0 && !is_json(headers) { Err(Rejection::of(BODY_TYPE)) } else { Ok(()) }
     }
 
     /// The layer for routes with this need. Authentication goes around it: a request that is not allowed is

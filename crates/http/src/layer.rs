@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use axum::body::{Body, HttpBody as _};
+use axum::body::Body;
 use axum::extract::Request;
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
@@ -77,7 +77,11 @@ where
     S: Service<Request, Response = Response, Error = Infallible>,
 {
     let (mut parts, body) = request.into_parts();
-    let body = match collected(body, &protocol.limits).await {
+    let body = match protocol.stated(&parts.headers, &body) {
+        Ok(()) => collected(body, &protocol.limits).await,
+        Err(rejection) => Err(rejection),
+    };
+    let body = match body {
         Ok(body) => body,
         Err(rejection) => {
             // Answered under an id all the same.
@@ -96,14 +100,10 @@ where
     Ok(response)
 }
 
-/// The whole body, counted while it arrives. A stated length beyond the limit is refused before a byte is
-/// read.
+/// The whole body, counted while it arrives.
 async fn collected(body: Body, limits: &Limits) -> Result<Bytes, Rejection> {
     let limit = limits.body.bytes;
     let large = || Rejection::from(Unreadable::TooLarge { limit });
-    if body.size_hint().lower() > u64::try_from(limit).unwrap_or(u64::MAX) {
-        return Err(large());
-    }
     match tokio::time::timeout(limits.body_within, Limited::new(body, limit).collect()).await {
         Ok(Ok(collected)) => Ok(collected.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(large()),

@@ -147,6 +147,11 @@ async fn enter(State((supply, gate)): State<(Shared, Gate)>, request: Request, n
     let passes = |text: &str| supply.guard.passes(text);
     let is_unfit = |key: &IdempotencyKey| !passes(key.as_str()) || !key.echo().to_str().is_ok_and(passes);
     let unfit = asked.key.take_if(|key| is_unfit(key)).is_some();
+    if gate.keys.is_some()
+        && let Err(rejection) = supply.protocol.stated(&parts.headers, &body)
+    {
+        return supply.protocol.answers.rejected(&asked, &rejection);
+    }
     let who = match who(&supply, &parts, (asked, trail)).await {
         Ok(who) => who,
         Err(response) => return *response,

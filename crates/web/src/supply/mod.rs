@@ -5,7 +5,8 @@
 //! (none holds a credential); then the handlers: `accounts`, `packages`, `settlements`, `statements`, `money`, `platform`, `tokens`, `audit`, `operations`;
 //! [`openapi`] describes them.
 //!
-//! A request meets, in this order (section 7.3): credentials in its URL, bearer token and its standing, rate, scope
+//! A request meets, in this order (section 7.3): credentials in its URL, size and type that it states of its
+//! body, bearer token and its standing, rate, scope
 //! and role, headers and body of the protocol, the door. Not here: what a command means (`supply`), what a token
 //! is (`auth`), what a credential looks like (`guard`).
 

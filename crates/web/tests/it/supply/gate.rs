@@ -80,6 +80,30 @@ async fn a_caller_needs_a_token_its_scope_and_both_headers_in_this_order() {
 }
 
 #[tokio::test]
+async fn what_a_body_states_is_judged_before_anybody_is_asked_who_calls() {
+    let api = Api::new().await;
+    let (tenant, operator, token) = supplier(&api, "one").await;
+    let reader = api.token((tenant, operator), &["supply:account:read"]).await;
+    let large = format!(r#"{{"provider":"{}"}}"#, "x".repeat(64 * 1024));
+    let send = async |token: Option<&str>, kind: &str, body: &str| {
+        let request = Request::post(ACCOUNTS).header("content-type", kind);
+        let request = match token {
+            Some(token) => request.header("authorization", format!("Bearer {token}")),
+            None => request,
+        };
+        error(&api.house.call(request.body(Body::from(body.to_owned())).expect("a request")).await)
+    };
+    for token in [None, Some("x.y.z"), Some(reader.as_str()), Some(token.as_str())] {
+        assert_eq!(send(token, "application/json", &large).await, is(413, "SUP_COM_4131"));
+        assert_eq!(send(token, "text/plain", "{}").await, is(415, "SUP_COM_4151"));
+    }
+    // What is no body has no type.
+    assert_eq!(send(None, "text/plain", "").await, is(401, "AUTH_MISSING_BEARER"));
+    let refused = "select count(*) from audit_events where event_name = 'supply.write.refused'";
+    assert_eq!(api.count(refused).await, 0, "nobody is known to have tried");
+}
+
+#[tokio::test]
 async fn a_providers_key_as_a_token_is_on_record_once_a_minute_without_a_part_of_it() {
     let api = Api::new().await;
     let key = testkit::canary::credential("a");
