@@ -260,6 +260,8 @@ fn limit(button: &Button) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -302,6 +304,18 @@ mod tests {
             }
         }
         assert!(asked > 200, "{asked}");
+    }
+
+    #[test]
+    fn whoever_is_woken_by_an_alert_finds_it_in_the_book() {
+        let text = text();
+        let book = include_str!("../../../../docs/operations.md");
+        let names: BTreeSet<_> =
+            text.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).collect();
+        assert!(names.len() > 10, "{names:?}");
+        for name in names {
+            assert!(book.contains(&format!("`{name}`")), "{name} is missing in docs/operations.md");
+        }
     }
 
     #[test]
