@@ -38,17 +38,19 @@ const NEXT_ID: &str = "select {next_id supply_settlements}";
 /// the database gives a statement, and others' withdrawals wait for it on a store with one writer.
 pub(super) const MOST: i64 = 100_000;
 
-/// The oldest earnings, as many as the sum takes, and no more than [`MOST`].
+/// The oldest earnings, as many as the sum takes, and no more than [`MOST`]. Whose they are is asked by itself, so that
+/// the index on open earnings gives them in their order and is read no further.
 const EARNINGS: &str = "select e.id, e.currency_code, e.available_at, e.available_amount, e.earned_at, e.order_id, e.usage_record_id
 from supply_earnings e where e.id in (
   select x.id from (
     select p.id, sum(p.available_amount) over (order by p.available_at, p.id) - p.available_amount as older
     from (
-      select o.id, o.available_at, o.available_amount
-      from supply_earnings o join supply_suppliers s on s.user_id = o.user_id and s.currency_code = o.currency_code
-      where s.tenant_id = $1 and o.available_amount > 0 order by o.available_at, o.id limit $2
+      select o.id, o.available_at, o.available_amount from supply_earnings o
+      where o.user_id = (select s.user_id from supply_suppliers s where s.tenant_id = $1)
+        and o.currency_code = (select s.currency_code from supply_suppliers s where s.tenant_id = $2)
+        and o.available_amount > 0 order by o.available_at, o.id limit $3
     ) p
-  ) x where x.older < $3)
+  ) x where x.older < $4)
 order by e.available_at, e.id {for_update}";
 
 /// Settlements of the last days are looked at; the day itself is the decision's, by the store's clock.
@@ -109,7 +111,7 @@ impl State {
             query("withdraw.recent", RECENT, values![tenant, since]),
             query("withdraw.code", CODE, values![tenant]),
             query("withdraw.id", NEXT_ID, vec![]),
-            query("withdraw.earnings", EARNINGS, values![tenant, MOST, Value::Money(total.count())]),
+            query("withdraw.earnings", EARNINGS, values![tenant, tenant, MOST, Value::Money(total.count())]),
         ]
     }
 

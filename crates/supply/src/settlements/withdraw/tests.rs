@@ -213,7 +213,7 @@ fn what_the_fields_refuse_loads_no_earnings() {
         let mut queries = withdraw.load(&context(Capacity::User), &prepared());
         queries.pop().unwrap().values
     };
-    let wanted = |minor| values![TENANT, state::MOST, Value::Money(cny(minor).count())];
+    let wanted = |minor| values![TENANT, TENANT, state::MOST, Value::Money(cny(minor).count())];
     assert_eq!(loaded(asked("50")), wanted("5000"));
     for wrong in
         [asked("50000.01"), asked("1"), asked("x"), Withdraw { method: "cash".into(), ..asked("50") }]
