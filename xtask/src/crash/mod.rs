@@ -57,7 +57,7 @@ pub(crate) struct Crash {
     #[arg(long, value_name = "POINT")]
     only: Option<u64>,
     /// With PostgreSQL: only the deaths of the servers, or only those of the database
-    #[arg(long, value_name = "WHOSE")]
+    #[arg(long, value_name = "WHOSE", conflicts_with = "supply")]
     deaths: Option<Deaths>,
     /// Leave the folders of all runs in target/lab/crash
     #[arg(long)]
@@ -159,6 +159,10 @@ impl Stop {
 /// # Errors
 /// A point failed, the planted bug was not found, or the runs could not be made.
 pub(crate) fn run(asked: &Crash) -> anyhow::Result<()> {
+    ensure!(
+        asked.deaths.is_none() || asked.engine == Engine::Postgres,
+        "--deaths is for two servers and their database; ask for --engine postgres"
+    );
     let root = lab::scratch("crash")?;
     let program = program(asked)?;
     let began = Instant::now();
@@ -285,4 +289,27 @@ fn tree(folder: &Path) -> anyhow::Result<std::collections::BTreeMap<String, Vec<
         }
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Asked {
+        #[command(flatten)]
+        crash: Crash,
+    }
+
+    #[test]
+    fn whose_deaths_is_asked_of_two_servers_and_their_database_alone() {
+        let asked =
+            |words: &[&str]| Asked::try_parse_from([&["crash", "--deaths", "servers"], words].concat());
+        assert!(asked(&["--engine", "postgres", "--supply"]).is_err());
+        assert!(asked(&["--engine", "postgres"]).is_ok());
+        let told = run(&asked(&[]).unwrap().crash).unwrap_err().to_string();
+        assert!(told.contains("--engine postgres"), "{told}");
+    }
 }
