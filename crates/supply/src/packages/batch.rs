@@ -70,7 +70,11 @@ impl Item {
             Err(Malformed::Sign | Malformed::Decimals { .. } | Malformed::TooLarge { .. })
                 if Price::parse(plain).is_err() && !text.contains(['e', 'E']) =>
             {
-                Ok(())
+                // The sign is what is looked at first: behind it there must be a number, too.
+                match Price::parse(text.strip_prefix(['+', '-']).unwrap_or(text)) {
+                    Ok(_) | Err(Malformed::Decimals { .. } | Malformed::TooLarge { .. }) => Ok(()),
+                    Err(malformed) => Err(malformed),
+                }
             }
             Err(malformed) => Err(malformed),
         }

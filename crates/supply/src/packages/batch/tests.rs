@@ -89,6 +89,18 @@ fn what_is_no_spelling_fails_the_request_and_what_is_no_price_its_item() {
         (".5", ".5", "bare_point"),
         ("８", "８", "character"),
         (" 8", " 8", "character"),
+        ("-8*", "-8*", "character"),
+        ("- 8", "- 8", "character"),
+        ("-", "-", "empty"),
+        ("--1", "--1", "sign"),
+        ("-+1", "-+1", "sign"),
+        ("-08", "-08", "leading_zero"),
+        ("-.5", "-.5", "bare_point"),
+        ("-8.", "-8.", "bare_point"),
+        ("+NaN", "+NaN", "not_finite"),
+        ("-8.0000001x", "-8.0000001x", "character"),
+        ("8.0000001x", "8.0000001x", "character"),
+        ("99999999999999999999999x", "99999999999999999999999x", "character"),
     ] {
         assert_eq!(Item::spelt(text, plain).unwrap_err().rule(), rule, "{text}");
     }
