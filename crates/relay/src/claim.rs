@@ -15,6 +15,10 @@ use crate::message::{Message, State};
 
 /// First unfinished row of each object, in the order of their times: a later row of the same object to the
 /// same destination waits, whatever its own time is. Held rows are finished, so they block nothing.
+///
+/// The earlier row's state is asked for by the states that it must not have, so that no database can take the index of
+/// what is due for it: with a queue that was empty when its statistics were made, PostgreSQL did, and read the whole
+/// queue for each of its heads.
 const HEADS: &str = "select d.id, d.status, d.fence, d.attempt, d.next_attempt_at, o.event_id, o.event_name,
   o.object_type, o.object_id, o.request_id, o.payload, o.occurred_at
 from outbox_deliveries d
@@ -27,7 +31,7 @@ where o.id = d.outbox_id
     where e.object_key = d.object_key
       and e.destination = d.destination
       and e.outbox_id < d.outbox_id
-      and e.status in ('pending', 'sending'))";
+      and e.status not in ('delivered', 'refused', 'uncertain', 'dead'))";
 
 const CLAIM: &str = "update outbox_deliveries
 set status = 'sending', attempt = $1, fence = $2, claimed_by = $3, claimed_until = $4,
@@ -183,5 +187,58 @@ impl End {
     fn write(self, id: i64, held: Fence, fence: i64, now: Time) -> Write {
         let row = values![self.state.as_str(), self.at, fence, self.outcome, self.error, now, id, held.0];
         Write::one("relay.end", END, row)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use door::Door;
+    use store::{Store, Value};
+    use testkit::{CountingRandom, MovableClock};
+
+    use super::*;
+
+    const DELIVERED: [&str; 2] = [
+        "with recursive n (i) as (select 1 union all select i + 1 from n where i < 2000)
+insert into outbox (id, event_id, event_name, object_type, object_id, aggregate_version, tenant_id, operator_id,
+  request_id, payload, occurred_at, created_at)
+select i, {event}, 'e', 'o', 'o', 1, 1, 1, 'r', '{}', $1, $2 from n",
+        "insert into outbox_deliveries (outbox_id, destination, object_key, status, next_attempt_at, created_at, updated_at)
+select id, 'a', 'o:' || id, 'delivered', occurred_at, created_at, created_at from outbox",
+    ];
+
+    /// How the engine goes about the heads of a destination, as it tells it.
+    async fn plan_of_the_heads(door: &Door, postgres: bool) -> String {
+        let Query { sql, .. } = heads("a", 64);
+        let sql = sql.replace("$1", "'a'").replace("$2", "64");
+        let (verb, column) = if postgres { ("explain", 0) } else { ("explain query plan", 3) };
+        let rows =
+            door.store().query(Query::new("test.plan", format!("{verb} {sql}"), vec![])).await.unwrap();
+        rows.iter().map(|row| row.text(column).unwrap().to_owned() + "\n").collect()
+    }
+
+    #[tokio::test]
+    async fn a_head_is_told_by_its_object_even_where_the_queue_was_empty_when_statistics_were_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = testkit::postgres::settings(folder.path());
+        let clock = Arc::new(MovableClock::at(1_772_358_554));
+        let store = Store::open(&settings, &[store::migration::CORE], clock).await.unwrap();
+        let door = Door::new(store, Arc::new(CountingRandom::default()));
+        let database = testkit::postgres::beside(folder.path());
+        let event = if database.is_some() { "decode(md5(cast(i as text)), 'hex')" } else { "randomblob(16)" };
+        let fill = move |_, now| {
+            let [outbox, deliveries] = DELIVERED;
+            let times: Vec<Value> = values![now, now];
+            let outbox = Write::any("test.outbox", outbox.replace("{event}", event), times);
+            Ok((vec![outbox, Write::any("test.deliveries", deliveries, vec![])], ()))
+        };
+        door.maintain("test.fill", vec![], fill).await.unwrap();
+        if let Some(database) = &database {
+            testkit::postgres::execute(&database.direct, "vacuum analyze");
+        }
+        let plan = plan_of_the_heads(&door, database.is_some()).await;
+        assert!(plan.contains("ix_outbox_deliveries_object"), "{plan}");
     }
 }

@@ -8,7 +8,7 @@ use kernel::Time;
 use parking_lot::Mutex;
 use supply::exit::Quiet;
 
-/// Operators that are remembered; beyond it those of past minutes go.
+/// Operators that are remembered without a look for those of past minutes.
 const REMEMBERED: usize = 10_000;
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -23,10 +23,36 @@ pub struct Rates {
     pub calls: Rate,
     /// Of verifications of one operator.
     pub verify: Rate,
-    counted: Mutex<HashMap<(Kind, i64), Window>>,
+    counted: Mutex<Counted>,
     /// Which refusals of callers without a token were on record of late: apart from exposures, whose room they must not
     /// take.
     pub(super) strangers: Quiet,
+}
+
+/// Windows by operator.
+#[derive(Debug)]
+struct Counted {
+    windows: HashMap<(Kind, i64), Window>,
+    /// So many are looked through next: twice those that the last look left, so that a look is paid for by the calls
+    /// between two, however many operators call within a minute.
+    look_at: usize,
+}
+
+impl Default for Counted {
+    fn default() -> Self {
+        Self { windows: HashMap::new(), look_at: REMEMBERED }
+    }
+}
+
+impl Counted {
+    /// The window of an operator; those of past minutes go now and then.
+    fn window(&mut self, whose: (Kind, i64), now: Time) -> &mut Window {
+        if self.windows.len() >= self.look_at {
+            self.windows.retain(|_, window| now.since(window.began) < MINUTE);
+            self.look_at = REMEMBERED.max(2 * self.windows.len());
+        }
+        self.windows.entry(whose).or_insert(Window { began: now, calls: 0 })
+    }
 }
 
 /// What is counted.
@@ -65,10 +91,7 @@ impl Rates {
             Kind::Verify => self.verify,
         };
         let mut counted = self.counted.lock();
-        if counted.len() >= REMEMBERED {
-            counted.retain(|_, window| now.since(window.began) < MINUTE);
-        }
-        let window = counted.entry((kind, operator_id)).or_insert(Window { began: now, calls: 0 });
+        let window = counted.window((kind, operator_id), now);
         // A clock that was set back begins a new minute, too.
         if now.since(window.began) >= MINUTE || now < window.began {
             *window = Window { began: now, calls: 0 };
@@ -98,5 +121,24 @@ mod tests {
         assert_eq!(rates.take(Kind::Verify, 8, start), Ok(()), "another operator");
         assert_eq!(rates.take(Kind::Call, 7, start), Ok(()), "another kind");
         assert_eq!(rates.take(Kind::Verify, 7, start.plus(MINUTE)), Ok(()));
+    }
+    #[test]
+    fn operators_of_past_minutes_are_forgotten_and_those_of_this_one_never() {
+        let (rates, start) = (Rates::default(), Time::from_seconds(1000));
+        let crowd = i64::try_from(3 * REMEMBERED).unwrap();
+        for operator in 0..crowd {
+            assert_eq!(rates.take(Kind::Verify, operator, start), Ok(()));
+        }
+        let look_at = rates.counted.lock().look_at;
+        assert!(look_at >= 3 * REMEMBERED, "{look_at}: a look at every call");
+        for _ in 0..9 {
+            assert_eq!(rates.take(Kind::Verify, 0, start), Ok(()));
+        }
+        assert!(rates.take(Kind::Verify, 0, start).is_err(), "the first of the crowd was forgotten");
+        for operator in crowd..2 * crowd {
+            assert_eq!(rates.take(Kind::Call, operator, start.plus(MINUTE)), Ok(()));
+        }
+        let left = rates.counted.lock().windows.len();
+        assert!(left <= 3 * REMEMBERED, "{left} are remembered");
     }
 }

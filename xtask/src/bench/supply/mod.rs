@@ -112,7 +112,7 @@ impl Bench {
     fn size(&self) -> Result<Size> {
         let loads = self.clients.len();
         Ok(Size {
-            suppliers: usize::try_from(self.suppliers)? * loads + 1,
+            suppliers: usize::try_from(self.suppliers)? * loads + seed::HISTORY,
             batches: usize::try_from(self.batches)? * loads + 1,
         })
     }
@@ -130,13 +130,27 @@ impl Bench {
         let (first, server) =
             ours::start(&program, (&folder.join("first"), None), &outside, (&url, ours::Pace::Seeding))?;
         let admin = postgres.admin_url(MARKET);
-        seed::spread_ids(&admin)?;
+        seed::spread_ids(&admin, seed::Era::Seeding)?;
         let token = crate::lab::market::admin(&first, &program)?;
         let client = Client::new(format!("http://{}", server.address)).map_err(|cause| anyhow!(cause))?;
         let market = Market::new(client, token);
         let seeded = runtime.block_on(seed::seed(&market, &outside.phone, &admin, self.size()?))?;
         server.stop()?;
-        Ok(Bed { postgres, program, folder: folder.to_owned(), outside, first, seeded, runtime })
+        let bed = Bed { postgres, program, folder: folder.to_owned(), outside, first, seeded, runtime };
+        self.age(&bed, &url)?;
+        Ok(bed)
+    }
+
+    /// Gives the market a past: its last suppliers withdraw.
+    fn age(&self, bed: &Bed, url: &str) -> Result<()> {
+        let last = self.size()?.suppliers;
+        let (_house, server) = bed.on(MARKET, (url, ours::Pace::Measuring))?;
+        let requests = (last - seed::HISTORY + 1..=last)
+            .map(|copy| Job::Withdraw.request(&bed.seeded, copy))
+            .collect::<Result<Vec<_>>>()?;
+        load::run(server.address, 8, requests, Job::Withdraw.expected())?;
+        bed.runtime.block_on(seed::settle(&bed.postgres.admin_url(MARKET)))?;
+        server.stop()
     }
 
     /// What the server logs of one request of each job, as pgbench's scripts.
