@@ -17,22 +17,27 @@ struct Statement {
     values: Vec<Option<String>>,
 }
 
+/// What every request reads before its transactions: the state of its token, and the record of its key.
+const ENTRY: [&str; 2] = ["from auth_tokens", "from supply_idempotency_record"];
+
 /// The statements of one request as two round trips a transaction: reads, then writes.
 ///
 /// # Errors
-/// The log has no transaction with this mark.
+/// The log has no transaction with one of these marks.
 pub(super) fn script(log: &str, marks: &[&str], copy: i64) -> Result<String> {
     let statements = read(log);
     let mut script = Script { copy, record: record(&statements), ..Script::default() };
-    let mut count = 0;
+    let mut found = false;
     for transaction in transactions(&statements) {
-        let told = |one: &&Statement| marks.iter().any(|mark| one.text.contains(mark));
-        if transaction.iter().copied().any(|one| told(&one)) {
+        let has =
+            |marks: &[&str]| transaction.iter().any(|one| marks.iter().any(|mark| one.text.contains(mark)));
+        let own = has(marks);
+        if own || has(&ENTRY) {
             script.add(&transaction);
-            count += 1;
         }
+        found |= own;
     }
-    ensure!(count > 0, "the server's log has no transaction of the request");
+    ensure!(found, "the server's log has no transaction of the request");
     Ok(script.finished())
 }
 
@@ -47,6 +52,7 @@ fn record(statements: &[Statement]) -> Option<String> {
     statements.iter().find_map(of)
 }
 
+/// In the order of their ends; a statement outside of `begin` and `commit` is one of its own.
 fn transactions(statements: &[Statement]) -> Vec<Vec<&Statement>> {
     let mut open: BTreeMap<&str, Vec<&Statement>> = BTreeMap::new();
     let mut done = Vec::new();
@@ -56,10 +62,8 @@ fn transactions(statements: &[Statement]) -> Vec<Vec<&Statement>> {
         if word.starts_with("begin") {
             running.clear();
         }
-        if !running.is_empty() || word.starts_with("begin") {
-            running.push(one);
-        }
-        if word.starts_with("commit") {
+        running.push(one);
+        if word.starts_with("commit") || running.len() == 1 && !word.starts_with("begin") {
             done.push(std::mem::take(running));
         }
     }
@@ -250,6 +254,8 @@ mod tests {
 
     const LOG: &str = "2026-03-27 02:03:04.123 UTC [41] onceseal LOG:  statement: begin
 2026-03-27 02:03:04.124 UTC [77] onceseal LOG:  execute s9: select 1
+2026-03-27 02:03:04.124 UTC [77] onceseal LOG:  execute s8: select state from auth_tokens where user_id = $1
+2026-03-27 02:03:04.124 UTC [77] onceseal DETAIL:  parameters: $1 = '20000007'
 2026-03-27 02:03:04.125 UTC [41] onceseal LOG:  execute s1: select balance
 \tfrom accounts where id = $1 for update
 2026-03-27 02:03:04.125 UTC [41] onceseal DETAIL:  parameters: $1 = '20000007'
@@ -261,7 +267,10 @@ mod tests {
     #[test]
     fn a_transaction_becomes_two_trips_with_ids_of_the_copy() {
         let script = script(LOG, &["insert into t"], 1).unwrap();
-        assert_eq!(script.matches("\\startpipeline").count(), 2, "{script}");
+        assert_eq!(script.matches("\\startpipeline").count(), 3, "{script}");
+        assert!(
+            script.contains("\\startpipeline\nselect state from auth_tokens where user_id = :id0;\n\\end")
+        );
         assert!(script.contains("\\set id0 20000007 + :moved"), "{script}");
         assert!(script.contains("select balance from accounts where id = :id0 for update;"), "{script}");
         assert!(
