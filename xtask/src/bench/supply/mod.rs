@@ -81,6 +81,7 @@ impl Bench {
     /// # Errors
     /// PostgreSQL or the product doesn't start, or answers otherwise than expected.
     pub(crate) fn run(&self) -> Result<()> {
+        self.size()?;
         let folder = crate::bench::scratch_folder()?.join(format!("supply.{}", std::process::id()));
         std::fs::create_dir(&folder).context("a folder for the run can't be made")?;
         let bed = self.bed(&folder)?;
@@ -111,10 +112,14 @@ impl Bench {
     /// How many copies of the supplier the loads of one round use up.
     fn size(&self) -> Result<Size> {
         let loads = self.clients.len();
-        Ok(Size {
-            suppliers: usize::try_from(self.suppliers)? * loads + seed::HISTORY,
-            batches: usize::try_from(self.batches)? * loads + 1,
-        })
+        let suppliers = usize::try_from(self.suppliers)? * loads + seed::HISTORY;
+        ensure!(
+            i64::try_from(suppliers)? < seed::COPIES_MAX,
+            "{loads} loads of {} suppliers are more than {} copies: give fewer --clients or --suppliers",
+            self.suppliers,
+            seed::COPIES_MAX
+        );
+        Ok(Size { suppliers, batches: usize::try_from(self.batches)? * loads + 1 })
     }
 
     fn bed(&self, folder: &Path) -> Result<Bed> {

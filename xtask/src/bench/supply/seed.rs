@@ -14,6 +14,8 @@ use crate::services::psql::Psql;
 pub(super) const STEP: i64 = 1_000;
 /// Ids of each table begin at a multiple of this.
 pub(super) const RANGE: i64 = 20_000_000;
+/// So many copies fit below the ids of the measuring.
+pub(super) const COPIES_MAX: i64 = 10_000;
 /// Packages of a batch.
 pub(super) const ITEMS: usize = 200;
 /// Suppliers who have withdrawn before anything is measured. A table that its statistics call empty is read whole by each
@@ -58,7 +60,7 @@ pub(super) enum Era {
 pub(super) fn spread_ids(admin: &str, era: Era) -> Result<()> {
     let first = match era {
         Era::Seeding => 0,
-        Era::Measuring => RANGE / 2,
+        Era::Measuring => STEP * COPIES_MAX,
     };
     let sql = format!(
         "do $$ declare r record; n bigint := 1; begin
